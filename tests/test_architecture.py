@@ -90,19 +90,18 @@ MAY_IMPORT: dict[str, str] = {
     "report/path": "format model/* report/document report/words report/plane",
     "report/ladder_data": "model/* report/words",
     "report/content": "format errors model/*",
-    "report/html": "format model/verdict_classes",
-    "report/templates": "format cache model/* report/words report/html report/writers",
+    "report/html": "format model/verdict_classes report/document",
+    "report/templates": "format model/* report/document report/words report/html",
     "report/plane": "format model/* report/words report/html",
     "report/roofline": "format errors model/* report/words report/content report/html report/plane",
     "report/summary": "format model/* report/words report/content report/roofline",
-    "report/page/cards": "format globs model/* report/document report/words report/content report/html "
-    "report/roofline report/templates report/writers",
+    "report/kernel": "format globs model/* report/document report/words report/roofline report/writers",
     "report/page": "format errors model/* report/document report/words report/content report/html report/path "
-    "report/plane report/roofline report/summary report/templates report/writers report/page/cards",
+    "report/plane report/roofline report/summary report/kernel report/templates report/writers",
     "report/data": "format model/* report/ladder_data",
     "report/document": "",
     "report/words": "format model/* report/document",
-    "report/writers": "format report/document report/html",
+    "report/writers": "format report/document report/html report/templates",
     "report/text": "format errors model/* report/data report/document report/words report/content report/summary "
     "report/writers",
     "report/text/digest": "format errors model/* report/document report/words report/token_budget report/content "
@@ -230,7 +229,7 @@ def test_each_dependency_has_its_one_place(path: Path) -> None:
 def test_only_the_report_has_templates() -> None:
     """All other pages come from a document through the single writer, and no script contains a model's number."""
     assets = PACKAGE / "report" / "assets"
-    assert {file.parent.name for file in assets.rglob("*.html")} == {"report"}
+    assert {file.parent.name for file in assets.rglob("*.html")} == {"report", "shared"}
     assert {file.name for file in (assets / "shared").glob("*.js")} == {
         *("charts.js", "choice.js", "reveal.js", "share.js", "state.js", "theme.js")
     }

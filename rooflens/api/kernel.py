@@ -458,7 +458,7 @@ class Kernel(Mapping[str, Any]):
         >>> kernel.function_name in kernel.explain()
         True
         """
-        from rooflens.report.text.digest import explain
+        from rooflens.report.kernel.document import explain
 
         return Text(explain(self._source.report, self._analysis))
 

@@ -1,8 +1,8 @@
 """An answer as blocks, built once from records; `writers` show it on a terminal, as Markdown and as a page.
 
 A terminal and Markdown say what has to be read. Pages have the room for what is looked at and looked up: `Chart`,
-`Facts`, `Columns`, `Choice`, `Map`, `Opportunities`, further columns of a table and further rows; `for_text` leaves
-these out.
+`Facts`, `Columns`, `Choice`, `Map`, `Opportunities`, `Picture`, `OnPage`, further columns of a table and further rows;
+`for_text` leaves these out.
 
 Words are sentences of ours, in which text between backticks is code, or spans: whatever comes out of a report is in
 a `code` span or is escaped by the writer, and is never mark-up.
@@ -40,10 +40,15 @@ regimes are coloured on a terminal, and have their sign before them on a page.""
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a line."""
+    """A part of a line.
+
+    Attributes:
+        link: Part of the page that it leads to; texts have none.
+    """
 
     text: str
     style: Style = "plain"
+    link: str = ""
 
 
 Words: TypeAlias = "str | Span | tuple[str | Span, ...]"
@@ -54,9 +59,9 @@ def code(text: str) -> Span:
     return Span(text, "code")
 
 
-def strong(text: str) -> Span:
+def strong(text: str, link: str = "") -> Span:
     """Set a sentence in bold."""
-    return Span(text, "strong")
+    return Span(text, "strong", link)
 
 
 def spans(words: Words) -> tuple[Span, ...]:
@@ -89,11 +94,11 @@ class Heading(NamedTuple):
 class Paragraph(NamedTuple):
     """One or more lines; `facts` keep their lines separate, a `warning` is emphasised, a `note` is muted.
 
-    An `answer` is what was asked for: a page sets it large.
+    An `answer` is what was asked for: a page sets it large. A `full-name` is the kernel's, which its scripts read.
     """
 
     lines: tuple[Words, ...]
-    kind: Literal["", "facts", "warning", "note", "answer"] = ""
+    kind: Literal["", "facts", "warning", "note", "answer", "full-name"] = ""
 
 
 class Item(NamedTuple):
@@ -217,6 +222,88 @@ class Folded(NamedTuple):
     title: Words
     blocks: Document
     on_text: bool = True
+
+
+class OnPage(NamedTuple):
+    """Blocks that only pages show, as texts say in a line what matters of them, or other blocks instead."""
+
+    blocks: Document
+    on_text: Document = ()
+
+
+class Panels(NamedTuple):
+    """Parts that a page sets side by side as far as there is room, and a text one below the other."""
+
+    parts: tuple[Document, ...]
+
+
+class Option(NamedTuple):
+    """A move that a reader of a page can choose.
+
+    Attributes:
+        figure: What it brings; empty for what cannot be chosen, as nothing is known of it.
+        said, sure: What the headline says of it, and how sure that is.
+        where: File and line.
+    """
+
+    words: Words
+    figure: str
+    said: str
+    sure: str
+    where: str
+
+
+class Moves(NamedTuple):
+    """What to try, in its order: a page that shows a kernel alone lets a reader choose among the options."""
+
+    lines: tuple[Words, ...]
+    options: tuple[Option, ...] = ()
+
+
+class Row(NamedTuple):
+    """One line, instruction or loop of a kernel.
+
+    Attributes:
+        share: Of warps' time or of what was executed, 0 to 1.
+        code: The source line or instruction; empty if unknown.
+        notes: What its warps wait for, and what its accesses move beyond their need.
+        loop: Number of the loop that it is, in the kernel; empty for lines and straight parts.
+        within: Numbers of the loops that it stands in, with blanks between.
+    """
+
+    label: str
+    share: float
+    code: str
+    notes: tuple[str, ...]
+    loop: str = ""
+    within: str = ""
+
+
+class Lines(NamedTuple):
+    """The hottest places of a kernel, or its loops: with a gutter of heat on a page, as a table elsewhere.
+
+    Attributes:
+        key: Of the launch, which a chosen loop belongs to.
+        table: The same as a table.
+    """
+
+    title: str
+    rows: tuple[Row, ...]
+    key: str
+    table: Table
+
+
+class Picture(NamedTuple):
+    """A drawing without script on a page; the words beside it, or other blocks, say the same.
+
+    Attributes:
+        kind: Which macro of the figures draws it.
+        make: Makes what that draws, once a page is written; None if there is nothing.
+    """
+
+    kind: Literal["memory", "course", "occupancy"]
+    make: Callable[[], Any]
+    words: tuple[str, ...] = ()
 
 
 class Chart(NamedTuple):
@@ -371,7 +458,8 @@ class Opportunities(NamedTuple):
 
 
 Block: TypeAlias = (
-    "Heading | Paragraph | Bullets | Table | Bars | Folded | Chart | Facts | Columns | Choice | Map | Opportunities"
+    "Heading | Paragraph | Bullets | Table | Bars | Folded | OnPage | Panels | Moves | Lines | Picture | Chart | Facts "
+    "| Columns | Choice | Map | Opportunities"
 )
 Document: TypeAlias = "tuple[Block, ...]"
 
@@ -380,21 +468,36 @@ def for_text(document: Document) -> Iterator[Heading | Paragraph | Bullets | Tab
     """Leave out what only pages show, and count the rows below a table that it does not show."""
     for block in document:
         if isinstance(block, Table):
-            kept = [i for i, column in enumerate(block.columns) if not column.page]
-            rows = block.rows[: block.shown or None]
-            cells = rows
-            if len(kept) < len(block.columns):
-                cells = tuple(row if block.is_across(row) else tuple(row[i] for i in kept) for row in rows)
-            yield block._replace(columns=tuple(block.columns[i] for i in kept), rows=cells)
-            yield from rest_note(block.amount or len(block.rows), len(rows), block.rest)
-        elif isinstance(block, Bars):
-            yield from for_text((block.table,))
-        elif isinstance(block, Folded) and not block.on_text:
-            yield from for_text(block.blocks)
-        elif isinstance(block, Columns) and block.told:
-            yield from for_text(block.parts[0])
-        elif not isinstance(block, (Chart, Facts, Columns, Choice, Map, Opportunities)):
+            yield from _table_for_text(block)
+        elif (instead := _instead(block)) is not None:
+            yield from for_text(instead)
+        elif isinstance(block, (Heading, Paragraph, Bullets, Folded)):
             yield block
+
+
+def _table_for_text(table: Table) -> Iterator[Table | Paragraph]:
+    kept = [i for i, column in enumerate(table.columns) if not column.page]
+    rows = table.rows[: table.shown or None]
+    cells = rows
+    if len(kept) < len(table.columns):
+        cells = tuple(row if table.is_across(row) else tuple(row[i] for i in kept) for row in rows)
+    yield table._replace(columns=tuple(table.columns[i] for i in kept), rows=cells)
+    yield from rest_note(table.amount or len(table.rows), len(rows), table.rest)
+
+
+def _instead(block: Block) -> Document | None:
+    """Return the blocks that a text has in the place of one that pages draw or set otherwise; None for the block."""
+    if isinstance(block, (Bars, Lines)):
+        return (block.table,)
+    if isinstance(block, OnPage):
+        return block.on_text
+    if isinstance(block, Panels):
+        return tuple(inner for part in block.parts for inner in part)
+    if isinstance(block, Moves):
+        return (bullets([*block.lines], numbered=True),)
+    if isinstance(block, Folded) and not block.on_text:
+        return block.blocks
+    return block.parts[0] if isinstance(block, Columns) and block.told else None
 
 
 def paragraph(*lines: Words) -> Paragraph:

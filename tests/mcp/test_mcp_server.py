@@ -364,7 +364,7 @@ def test_the_why_of_each_kernel_is_in_the_first_page(published: Answers) -> None
     assert len(keys) == 5
     for key in keys:
         page = published.explain_kernel(MW, key).text
-        assert page.index("\n## What to try") < page.index("\n## Why\n") < page.index("\n## Caveats\n"), key
+        assert page.index("\n## What to try") < page.index("\n## Where\n") < page.index("\n## Why\n"), key
 
 
 @pytest.mark.parametrize("tokens", range(200, 700, 45))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from rooflens.report.content import Content
+from rooflens.report.templates import write_blocks
 from rooflens.report.words.expectations import expectations_document
-from rooflens.report.writers.html import to_html
 
 
 def predicted(page: Content) -> Markup:
     """Show every report that has a prediction; nothing if none has."""
     document = expectations_document(page.predictions, page.reports) if page.predictions else ()
-    body = Markup(to_html(document))  # noqa: S704 - escaped by the writer
+    body = write_blocks(document)
     return _SECTION.format(body) if document else Markup()
 
 

@@ -13,19 +13,12 @@ from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Confidence
-from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import KernelSummary, Launch, asks_first, best_move, parted, time_part
-from rooflens.model.verdict.sentences import (
-    best_gain_words,
-    gain_figure,
-    limit_in_short,
-    stage_full_words,
-    without_move,
-)
+from rooflens.model.verdict.sentences import gain_figure
 from rooflens.report.content import Content, Replaced
-from rooflens.report.page.cards.hot_lines import hot_lines
-from rooflens.report.page.cards.loops import loop_bars
-from rooflens.report.page.cards.memory import memory, memory_chart
+from rooflens.report.document import Option, Paragraph, Span, joined
+from rooflens.report.kernel.document import answer, numbers, sentence
+from rooflens.report.page.cards import inside, view_of
 from rooflens.report.page.charts import RooflineFigure, charts, collecting, lacking_gpu
 from rooflens.report.page.headline import after_move
 from rooflens.report.page.ladder import ladder_section, leading_ladder_asks, way_of
@@ -41,6 +34,7 @@ from rooflens.report.summary import (
 )
 from rooflens.report.templates import render
 from rooflens.report.words.findings import confidence_words, sureness
+from rooflens.report.words.labels import BOUND_LABELS
 from rooflens.report.words.program import program_lines
 
 LISTED = 12
@@ -78,16 +72,6 @@ class Entry(Struct, frozen=True):
     length: float
     parts: tuple[tuple[str, float], ...]
     won: float
-
-
-class ChosenMove(Struct, frozen=True):
-    """One move of the only kernel, with what the headline says of it; empty if its gain is unknown."""
-
-    text: str
-    figure: str
-    said: str
-    where: str
-    sure: str
 
 
 def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
@@ -159,32 +143,36 @@ def verdict(content: Content) -> Markup:
     """Answer for a page of a kernel: its sentence and limit, what to try first, loops and hottest lines."""
     (kernel,) = content.kernels
     analysis = kernel.analysis
-    traffic = find_traffic(analysis.kernel)
-    moves = [
-        _chosen(one, kernel.duration_ns, sureness(analysis.verdict, analysis.findings, one.finding))
+    options = tuple(
+        _option(one, kernel.duration_ns, sureness(analysis.verdict, analysis.findings, one.finding))
         for one in choices(analysis)
-    ]
+    )
+    view = view_of(content, kernel.representative, options)
+    classes = tuple(
+        Span(f"{fmt.percent(one.share)} {BOUND_LABELS[one.bound]}, {fmt.duration(one.time_ns)}", one.bound)
+        for one in segments(kernel.launches)
+    )
+    facts = (f"{fmt.count(kernel.launch_count, 'launch')}" if kernel.launch_count > 1 else "", kernel.spread)
+    said = ", ".join(filter(None, facts))
+    document = (
+        *numbers(view),
+        *((Paragraph((said,), "note"),) if said else ()),
+        *((Paragraph((joined("; ", [*classes]),), "note"),) if len(kernel.class_ns) > 1 else ()),
+        *answer(view),
+    )
     return render(
         "report/verdict",
-        kernel=kernel,
-        gain_words=best_gain_words(analysis.verdict, kernel.duration_ns),
-        limit=limit_in_short(analysis),
-        sentence=without_move(analysis.verdict) if content.is_judged else cannot_tell(len(content.runs), 1),
-        stage_full=stage_full_words(analysis),
-        moves=moves,
-        chosen=0 if moves and moves[0].figure else -1,
-        figures=[figure for figure in (loop_bars(analysis.loops, kernel.gpu), hot_lines(analysis.kernel)) if figure],
-        memory=memory_chart(analysis, traffic, apart=not content.aggregated or analysis.launches == 1),
-        facts=memory(analysis.levels.get("smem"), traffic, has_chart=True).facts,
-        classes=segments(kernel.launches) if len(kernel.class_ns) > 1 else (),
+        bound=kernel.representative.shown_class,
+        sentence=sentence(view) if content.is_judged else cannot_tell(len(content.runs), 1),
+        body=inside(document),
     )
 
 
-def _chosen(choice: Choice, time_ns: float | None, sure: Confidence) -> ChosenMove:
+def _option(choice: Choice, time_ns: float | None, sure: Confidence) -> Option:
     after = after_move(choice, time_ns)
     figure = gain_figure(choice.gain, time_ns).rpartition("\u2192 ")[2]
     said = f"{fmt.duration(time_ns)}, {after}" if after else ""
-    return ChosenMove(brief_move(choice.text), figure, said, choice.where, confidence_words(sure))
+    return Option(brief_move(choice.text), figure, said, confidence_words(sure), fmt.cut_middle(choice.where, 60))
 
 
 def _entries(content: Content) -> Iterator[Entry]:

@@ -12,9 +12,8 @@ from rooflens.model.summary import asks_first
 from rooflens.report.content import Content
 from rooflens.report.path.chart import path_chart
 from rooflens.report.path.placing import has_path
-from rooflens.report.templates import render
+from rooflens.report.templates import render, write_blocks
 from rooflens.report.words.ladder import headline, held_against, ladder_bars, subject, try_next
-from rooflens.report.writers.html import to_html
 
 
 def ladder_section(
@@ -36,7 +35,7 @@ def ladder_section(
     return render(
         "report/versions",
         headline=f"{ladder.program}: {headline(ladder)}" if named else sentence_case(headline(ladder)),
-        bars=Markup(to_html((ladder_bars(ladder, links),))),  # noqa: S704 - escaped by the writer
+        bars=write_blocks((ladder_bars(ladder, links),)),
         way=way or "",
         subject=subject(ladder),
         against=held_against(ladder),
@@ -55,7 +54,7 @@ def way_of(ladder: Ladder, content: Content, key: str = "path") -> Markup:
     """Draw the way of a ladder under the roofs of the page; nothing where it has none."""
     if not has_path(ladder):
         return Markup()
-    return Markup(to_html((path_chart(ladder, key, lambda: content.roofs),)))  # noqa: S704 - escaped by the writer
+    return write_blocks((path_chart(ladder, key, lambda: content.roofs),))
 
 
 def named_ladders(several: Sequence[Ladder], content: Content, *, lead: bool = False) -> Markup:

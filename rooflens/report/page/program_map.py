@@ -14,9 +14,9 @@ from rooflens.model.unprofiled import Unprofiled
 from rooflens.report.content import Content
 from rooflens.report.document import Cell, Strip
 from rooflens.report.summary import own_reports
+from rooflens.report.templates import write_blocks
 from rooflens.report.words.program import place_of
 from rooflens.report.words.strips import NO_KERNEL, blank, mapped, strip_of
-from rooflens.report.writers.html import to_html
 
 OUTSIDE = "outside of any range"
 
@@ -27,7 +27,7 @@ def program_map(content: Content) -> Markup:
         return Markup()
     what = _choice(content)
     label = f"GPU time by {what} and kernel. The filters above the list and the kernels table do what a click does."
-    return Markup(to_html((mapped([*_strips(content)], label, what),)))  # noqa: S704 - the writer escapes
+    return write_blocks((mapped([*_strips(content)], label, what),))
 
 
 def _choice(content: Content) -> str:

@@ -16,7 +16,7 @@ from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES
 from rooflens.report.content import Content, Replaced
-from rooflens.report.html.document import style_px
+from rooflens.report.html.assets import style_px
 from rooflens.report.page.charts import RooflineFigure
 from rooflens.report.plane.plane import ALL, OWN
 from rooflens.report.templates import render

@@ -14,7 +14,8 @@ from rooflens.model.analyze import analyze
 from rooflens.model.failed import failed_kernel
 from rooflens.model.keys import first_key
 from rooflens.model.records import Analysis, AnalyzedReport, Evidence, Finding, Gain, Hotspot, Level, Limit, Move, Rule
-from rooflens.report.text.digest import LEAST_TOKENS, digest, explain, tokens_of
+from rooflens.report.kernel.document import explain
+from rooflens.report.text.digest import LEAST_TOKENS, digest, tokens_of
 
 LINES = (
     Hotspot("line", "/src/a.cu", 7, text="y[i] = x[j];", measures={"samples": 80.0, "stall_long_scoreboard": 60.0}),
@@ -131,7 +132,7 @@ def test_estimates_of_rules_have_two_digits() -> None:
     (analysis,) = many(1)
     rules = (Rule("Occupancy", "S", "Achieved Occupancy", "text", speedup_pct=8.47549),)
     analysis = replace(analysis, kernel=replace(analysis.kernel, rules=rules))
-    assert "Achieved Occupancy 8.5 %." in explain(report([analysis]), analysis)
+    assert "Achieved Occupancy, est. speed-up 8.5 %." in explain(report([analysis]), analysis)
 
 
 def test_nothing_and_what_could_not_be_read_are_said() -> None:

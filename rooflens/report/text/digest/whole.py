@@ -15,9 +15,10 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.document import Document, Heading, Words, code, few, paragraph, strong
 from rooflens.report.summary import counts, facts, failure_counts, segments, synthetic_words
-from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, file_of, fitted, plain, row, short_name
+from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, fitted, row
 from rooflens.report.text.table import MARKS, verdict_words
 from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
+from rooflens.report.words.kernel import file_of, plain, short_name
 from rooflens.report.words.labels import BOUND_LABELS
 from rooflens.report.words.program import program_lines
 from rooflens.report.writers.markdown import to_markdown

@@ -12,7 +12,7 @@ from support.tags import words_of
 from rooflens.model.records import RESIDENT, Analysis, Phases, Series
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.cards.course import MOST_POINTS, TABLE_ROWS, Course, course
+from rooflens.report.kernel.course import MOST_POINTS, TABLE_ROWS, Course, course
 from rooflens.report.page.kernels import kernels
 
 TENSOR = (0.0, *[0.8] * 10, 0.4, 0.2, 0.1, None, 0.0)

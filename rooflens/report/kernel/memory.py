@@ -1,4 +1,4 @@
-"""Memory of a card: what was asked of it and what it moved, as bars, facts and a drawing of its parts."""
+"""The memory chart: the parts of the memory, and what moved between them."""
 
 from __future__ import annotations
 
@@ -7,53 +7,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import Analysis, Level
-from rooflens.model.roofline.traffic import Flow, Link, Traffic, Useful, find_links
+from rooflens.model.records import Analysis
+from rooflens.model.roofline.traffic import Flow, Link, Traffic, find_links
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.page.cards.bars import Bar
-from rooflens.report.words.how_it_runs import memory_facts
-
-_USEFUL_SHARE = 0.95
-"""What moves hardly more than it needs has no bar."""
-
-_USED_SHARE = 0.01
-"""Shared memory below this part of its peak is hardly used: its conflicts say nothing."""
-
-
-class Memory(Struct, frozen=True):
-    """Bars of the useful part of what was moved, and facts beside them."""
-
-    bars: tuple[Bar, ...]
-    facts: tuple[str, ...]
-
-
-def memory(shared: Level | None, traffic: Traffic, *, has_chart: bool = False) -> Memory:
-    """Compare asked and moved bytes as far as the report holds them; a memory chart says how often caches hit."""
-    bars = []
-    if (useful := traffic.global_memory) is not None:
-        needed, touched = fmt.si(useful.asked_bytes, "B"), fmt.si(useful.moved_bytes, "B")
-        bars.append(Bar("Global memory", useful.share, rate=f"{needed} of sectors needed", amount=f"{touched} touched"))
-    if shared is not None and (shared.share or 0.0) >= _USED_SHARE:
-        bars += _shared(shared.amount_bytes, traffic.conflict_share, traffic.shared)
-    wasteful = tuple(bar for bar in bars if bar.share is None or bar.share <= _USEFUL_SHARE)
-    return Memory(wasteful, tuple(memory_facts(traffic, has_hits=not has_chart)))
-
-
-def _shared(moved_bytes: float | None, conflicts: float | None, asked: Useful | None) -> Iterator[Bar]:
-    """Draw the bytes asked for; if unknown, the wavefronts without replays."""
-    moved = "" if moved_bytes is None else f"{fmt.si(moved_bytes, 'B')} moved"
-    if asked is not None:
-        both = ", ".join(part for part in (f"{fmt.si(asked.asked_bytes, 'B')} asked for", moved) if part)
-        yield Bar("Shared memory", asked.share, rate=both, amount=_replays(conflicts))
-    elif conflicts is not None:
-        yield Bar("Shared memory", 1 - conflicts, rate=moved, amount=_replays(conflicts))
-
-
-def _replays(conflicts: float | None) -> str:
-    if conflicts is None:
-        return ""
-    return f"{fmt.percent(conflicts)} of it replays of bank conflicts" if conflicts else "no bank conflicts"
-
 
 WIDTH = 352
 """Of the drawing, in pixels: a telephone shows it as it is."""

@@ -1,10 +1,9 @@
-"""NVIDIA's rules on a card: whether they say the same as the verdict, and their messages as plain text."""
+"""NVIDIA's rules: whether they say the same as the verdict, and their messages as plain text."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -12,7 +11,6 @@ from rooflens import format as fmt
 from rooflens.model.records import Analysis, Nvidia, Rule, Verdict
 from rooflens.model.verdict.nvidia_rules import BROKEN, agrees
 from rooflens.model.verdict.sentences import NOT_MEASURED, resource_label
-from rooflens.report.page.cards.sources import SHARED_FROM
 from rooflens.report.words.labels import BOUND_LABELS
 
 _SAYS: Mapping[str, str] = {
@@ -25,8 +23,6 @@ _SAYS: Mapping[str, str] = {
 }
 """NVIDIA's bottleneck -> what it says."""
 
-_OFTEN, _LONG = 3, 100
-"""Cards and characters from which on a text is worth a place of its own."""
 _MARKUP = re.compile(r"@(?:url|section|source|sass):((?:(?!:https?://)[^@])*?)(?::https?://[^@]*)?@")
 """Links in rule texts: `@url:Text:https://...@`, `@section:Identifier:Text@`."""
 
@@ -36,13 +32,11 @@ class Message(Struct, frozen=True):
 
     Attributes:
         estimate: NVIDIA's estimated speed-up, and of what; empty if it states none.
-        is_open: It says how much faster the kernel itself could be, and not one of its units.
     """
 
     title: str
     text: str
     estimate: str = ""
-    is_open: bool = False
 
 
 class Opinion(Struct, frozen=True):
@@ -74,15 +68,6 @@ def opinion(analysis: Analysis) -> Opinion | None:
         return None
     messages = dict.fromkeys(_message(rule) for rule in sorted(ran, key=_promise, reverse=True))
     return Opinion(headline, note, tuple(messages), broken)
-
-
-def shared_texts(opinions: Sequence[Opinion]) -> dict[str, int]:
-    """Number the long texts that so many cards share that a page writes them once, below its cards."""
-    if len(opinions) <= SHARED_FROM:
-        return {}
-    cards = Counter(text for said in opinions for text in dict.fromkeys(message.text for message in said.messages))
-    often = (text for text, count in cards.items() if count >= _OFTEN and len(text) >= _LONG)
-    return {text: number for number, text in enumerate(often, 1)}
 
 
 def _headline(bottleneck: str, verdict: Verdict, gpu: str | None, *, same: bool | None) -> str:
@@ -127,14 +112,14 @@ def _promise(rule: Rule) -> tuple[float, float]:
 
 def _message(rule: Rule) -> Message:
     title = rule.title or _words(rule.identifier)
-    return Message(title, plain_message(rule.message), _estimate(rule), is_open=bool(rule.speedup_pct))
+    return Message(title, plain_message(rule.message), _estimate(rule))
 
 
 def _estimate(rule: Rule) -> str:
-    """Write NVIDIA's number unchanged: the per cent of the time, of the kernel or of the unit, that would go."""
+    """Write the per cent of the time, of the kernel or of the unit, that would go: to two digits."""
     if rule.speedup_pct:
-        return f"est. speed-up {fmt.quantity(rule.speedup_pct, '%')}"
-    return f"est. local speed-up {fmt.quantity(rule.unit_speedup_pct, '%')}" if rule.unit_speedup_pct else ""
+        return f"est. speed-up {fmt.percent(rule.speedup_pct / 100)}"
+    return f"est. local speed-up {fmt.percent(rule.unit_speedup_pct / 100)}" if rule.unit_speedup_pct else ""
 
 
 def plain_message(message: str) -> str:

@@ -1,4 +1,4 @@
-"""Findings on a card: costs of time first, each with gain, numbers, place and move, and no repeated sentence."""
+"""Findings: costs of time first, each with gain, numbers, place and move, and no repeated sentence."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from rooflens import format as fmt
 from rooflens.model.records import Analysis, Evidence, Finding, Gain, Hotspot, Move, Place
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.cards.card import LONG_CARDS, findings
 from rooflens.report.page.kernels import kernels
-from rooflens.report.words.findings import CODE_WIDTH, code_of
+from rooflens.report.words.findings import CODE_WIDTH, code_of, shown
 from rooflens.report.words.labels import evidence_words, place_label
 
 LINE = Hotspot("line", file="C:\\src\\copy.cu", line=88, text="  y[i * n]\t= x[i];")
@@ -62,14 +61,14 @@ def html_of(*analyses: Analysis) -> str:
 
 
 def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
-    """Title, gain, doubt, numbers with units, file and line with its source, and the move are on the card."""
+    """Title, gain, doubt, numbers with units and counters, file and line, and the move are on the card."""
     text = words_of(html_of(found(STRIDED)))
     for words in (
-        "Uncoalesced global stores about 3.6x confidence medium",
-        "transpose the index: 75 % of the sectors are not needed",
-        "excess sectors of stores 75 %",
+        "uncoalesced global stores ( uncoalesced_global_store, limiter, about 3.6x, confidence medium)",
+        "Transpose the index: 75 % of the sectors are not needed",
+        "excess sectors of stores 75 % ( memory_l2_theoretical_sectors_global)",
         "grid size 1,024 blocks",
-        "copy.cu:88 90 % y[i * n] = x[i];",
+        "at copy.cu:88 90 %",
     ):
         assert words in text, words
 
@@ -77,64 +76,30 @@ def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
 def test_titles_begin_as_pipes_are_written() -> None:
     """A title begins with a capital, or with a type as it is written elsewhere."""
     titles = ("fp64 divisions", "bf16 x", "fpga", "")
-    shown = findings([replace(STRIDED, title=title) for title in titles], ())
-    assert [one.title for one in shown.costing] == ["FP64 divisions", "BF16 x", "Fpga", ""]
+    assert [shown(replace(STRIDED, title=title)).title for title in titles] == ["FP64 divisions", "BF16 x", "Fpga", ""]
 
 
 def test_no_move_stands_twice() -> None:
-    """Moves of findings replace the list of moves and the end of the sentence; without findings the class has moves."""
-    with_finding = found(STRIDED)
-    text = words_of(html_of(with_finding).partition('id="cards"')[2])
+    """A move of a finding stands among the moves alone; that of a finding which is none of them stands at it."""
+    text = words_of(html_of(found(STRIDED)).partition('id="cards"')[2])
     assert text.count(STRIDED.move) + text.count(STRIDED.move.capitalize()) == 1
-    alone = str(kernels(build_content([samples.report([with_finding])], "test", default_thresholds())))
-    assert STRIDED.move not in words_of(alone), "the first screen of a page of one kernel says it"
-    assert "excess sectors of stores 75 %" in words_of(alone)
-    general = samples.every_verdict()[0].verdict.advice[-1]
-    assert general not in text
-    assert general in words_of(html_of(found(NOTE)))
-    assert general in words_of(html_of(found()))
+    several = found(STRIDED)
+    other = replace(STRIDED, id="bank_conflicts", title="bank conflicts", move="pad the rows")
+    text = words_of(html_of(replace(several, findings=(*several.findings, other))))
+    assert text.count("Pad the rows") == 1
 
 
-def test_what_costs_time_comes_first_and_notes_are_folded() -> None:
-    """Notes are in a closed disclosure that names them, and never have a gain."""
-    shown = findings((STRIDED, NOTE), ())
-    assert [one.title for one in shown.costing] == ["Uncoalesced global stores"]
-    assert [(one.title, one.gain) for one in shown.notes] == [("Low occupancy", "")]
-    html = html_of(found(STRIDED, NOTE))
-    assert '<details class="data also">' in html
-    assert "Also seen, minor: low occupancy" in words_of(html)
-    assert "Also true" not in html_of(found(STRIDED))
-
-
-def test_long_pages_name_their_notes_only() -> None:
-    """The first cards give notes in full and others only their names, so that a page of many stays small."""
-    several = [found(NOTE) for _ in range(LONG_CARDS + 3)]
-    named = [replace(one, kernel=replace(one.kernel, name=f"kernel_{i}")) for i, one in enumerate(several)]
-    text = words_of(html_of(*named))
-    assert text.count("Also seen, minor: low occupancy") == LONG_CARDS + 3
-    assert text.count("take fewer registers") == LONG_CARDS
+def test_notes_are_named_with_a_number() -> None:
+    """What costs little is named under what is ruled out, without a gain and without its move."""
+    text = words_of(html_of(found(STRIDED, NOTE)))
+    assert "Minor: low occupancy (waves 0.500)" in text
+    assert NOTE.move not in text
 
 
 def test_gains_are_said_not_to_add_up_once_a_page() -> None:
     """A page with gains says once that they do not add up; a page without gains does not."""
     assert words_of(html_of(found(STRIDED), found(STRIDED))).count("do not add up") == 1
     assert "do not add up" not in words_of(html_of(found(NOTE)))
-
-
-def test_causes_are_not_repeated_beside_findings() -> None:
-    """Causes of latency that findings give with their moves are not listed again."""
-    latency = samples.every_verdict()[2]
-    verdict = replace(latency.verdict, evidence=("cause: 0.25 waves: 33 blocks on 132 SMs",))
-    told = replace(latency, verdict=verdict)
-    assert "0.25 waves" in html_of(told)
-    assert "0.25 waves" not in html_of(replace(told, findings=(STRIDED,)))
-
-
-def test_sources_of_the_numbers_stand_in_the_disclosure() -> None:
-    """The stored metric behind a number of a finding is among the card's sources."""
-    html = html_of(found(STRIDED))
-    assert "uncoalesced global stores: excess sectors of stores" in html
-    assert "memory_l2_theoretical_sectors_global" in html
 
 
 @for_all(

@@ -12,7 +12,7 @@ from support.kernels import make_kernel
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.levels import place_levels
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.report.page.cards.memory import WIDTH, MemoryChart, memory_chart
+from rooflens.report.kernel.memory import WIDTH, MemoryChart, memory_chart
 
 FULL = {
     "sm_count": 114.0,

@@ -1,30 +1,13 @@
-"""Occupancy of a card: warps allowed and resident, what limits them, waves and tail, and curves of other launches."""
+"""Curves of the occupancy that other launches would allow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.roofline.occupancy import Curve, Occupancy, Property
-from rooflens.report.page.cards.bars import Bar
-
-
-class Resident(Struct, frozen=True):
-    """Bars of the warps an SM could hold and does hold, and facts beside them."""
-
-    bars: tuple[Bar, ...]
-    facts: tuple[str, ...]
-
-
-def resident(found: Occupancy, facts: Iterable[str]) -> Resident | None:
-    """Draw how full the SMs are, beside facts that say why; None if the report holds nothing of it."""
-    rows = (("Allowed", found.theoretical, "by this launch"), ("Achieved", found.achieved, "mean over active cycles"))
-    bars = tuple(Bar(label, share, rate=what) for label, share, what in rows if share is not None)
-    said = tuple(facts)
-    return Resident(bars, said) if bars or said else None
-
+from rooflens.model.roofline.occupancy import Curve, Property
 
 WIDTH, HEIGHT = 180, 60
 """Of a drawing, in its own units; half of a pixel is not seen."""

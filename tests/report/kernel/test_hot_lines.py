@@ -1,4 +1,4 @@
-"""Hot lines on a card: the places with most samples, what their warps wait for, and what accesses waste."""
+"""Hot lines: the places with most samples, what their warps wait for, and what accesses waste."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from support.tags import words_of
 from rooflens.model.records import Analysis, Hotspot
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.cards.hot_lines import MOST_LINES, hot_lines
+from rooflens.report.document import Lines, for_text
+from rooflens.report.kernel.places import MOST_LINES, hot_lines
 from rooflens.report.page.kernels import kernels
 
 STRIDED = Hotspot(
@@ -48,57 +49,60 @@ def html_of(analysis: Analysis) -> str:
     )
 
 
+def drawn(analysis: Analysis) -> Lines:
+    """Return the hot lines of a kernel."""
+    return next(block for block in hot_lines(analysis) if isinstance(block, Lines))
+
+
 def test_a_line_says_share_wait_and_waste() -> None:
     """600 of 1000 samples, 450 of them for memory; 3 of 4 million sectors too many; half the wavefronts; local."""
-    shown = hot_lines(having(STRIDED, samples=1000.0).kernel)
-    assert shown is not None
+    shown = drawn(having(STRIDED, samples=1000.0))
     assert shown.title == "Hot lines, share of samples"
-    (line,) = shown.lines
+    (line,) = shown.rows
     assert (line.label, line.share, line.code) == ("copy.cu:88", 0.6, "y[i * n] = x[i];")
-    assert line.waits == "waits for global memory (75 % of its samples)"
-    assert line.excess == (
+    excess = (
         "75 % of 4.00 M sectors of loads more than it needs; "
         "50 % of 100 passes of shared memory more than it needs; 12 sectors of local memory"
     )
+    assert line.notes == ("waits for global memory, 75 %", excess)
     text = words_of(html_of(having(STRIDED, samples=1000.0)))
-    assert "copy.cu:88 60 % waits for global memory (75 % of its samples)" in text
-    assert "y[i * n] = x[i];" in text
+    assert "60 % y[i * n] = x[i]; copy.cu:88 waits for global memory, 75 %" in text
+    (row,) = shown.table.rows
+    assert row[0] == "60\u00a0%".replace("\u00a0", " ")
+    headings = [column.heading for column in shown.table.columns]
+    assert headings == ["samples", "waits for", "place", "moves in vain", "code"]
 
 
 def test_the_hottest_come_first_and_are_few() -> None:
     """Of nine lines the five with most samples are shown in order; a line below 1 % is not hot."""
-    shown = hot_lines(having(*lines(9), samples=450.0).kernel)
-    assert shown is not None
-    assert [line.label for line in shown.lines] == ["a.cu:9", "a.cu:8", "a.cu:7", "a.cu:6", "a.cu:5"]
-    assert len(shown.lines) == MOST_LINES
-    few = hot_lines(having(*lines(2), samples=1500.0).kernel)
-    assert few is not None
-    assert [line.label for line in few.lines] == ["a.cu:2"]
+    shown = drawn(having(*lines(9), samples=450.0))
+    assert [line.label for line in shown.rows] == ["a.cu:9", "a.cu:8", "a.cu:7", "a.cu:6", "a.cu:5"]
+    assert len(shown.rows) == MOST_LINES
+    assert [line.label for line in drawn(having(*lines(2), samples=1500.0)).rows] == ["a.cu:2"]
 
 
 def test_instructions_stand_in_for_lines() -> None:
     """A report without line information shows instructions by their offset and text."""
     sass = Hotspot("sass", pc=416, sass="LDG.E R2, [R4]", measures={"samples": 9.0})
-    shown = hot_lines(having(sass, samples=10.0).kernel)
-    assert shown is not None
+    shown = drawn(having(sass, samples=10.0))
     assert shown.title == "Hot instructions, share of samples"
-    assert [(line.label, line.code, line.waits, line.excess) for line in shown.lines] == [
-        ("+0x1a0", "LDG.E R2, [R4]", "", "")
-    ]
+    assert [(line.label, line.code, line.notes) for line in shown.rows] == [("+0x1a0", "LDG.E R2, [R4]", ("", ""))]
 
 
 def test_executed_instructions_stand_in_for_samples() -> None:
-    """If only executed instructions were counted, the card says that shares are of these."""
+    """If only executed instructions were counted, shares are of these, and what tells the lines is said."""
     counted = Hotspot("line", file="a.cu", line=3, measures={"warp_inst": 30.0})
-    shown = hot_lines(having(counted, warp_inst=40.0).kernel)
-    assert shown is not None
-    assert shown.title == "Hot lines, share of instructions executed"
-    assert shown.lines[0].share == 0.75
+    shown = having(counted, warp_inst=40.0)
+    assert drawn(shown).title == "Hot lines, share of instructions executed"
+    assert drawn(shown).rows[0].share == 0.75
+    assert drawn(shown).table.columns[0].heading == "executed"
+    assert any("Not sampled" in str(block) for block in for_text(hot_lines(shown)))
 
 
-def test_no_section_without_hot_spots() -> None:
-    """A report without hot spots has no empty figure."""
-    assert hot_lines(having().kernel) is None
+def test_no_figure_without_hot_spots() -> None:
+    """A report without hot spots has no empty figure, and one without samples says what takes them."""
+    assert not any(isinstance(block, Lines) for block in hot_lines(having()))
+    assert hot_lines(having(), asks=False) == ()
     assert "Hot " not in html_of(having())
 
 

@@ -1,29 +1,25 @@
-"""Predicted against measured, as a panel of a card."""
+"""What was predicted of a kernel, beside what was measured."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from markupsafe import Markup
-
 from rooflens.globs import covers
 from rooflens.model.predict.compared import Compared
 from rooflens.model.predict.measured import Checked, Topic, compared
 from rooflens.model.records import Analysis, PredictedQuantity
-from rooflens.report.document import Paragraph, Span, Words
+from rooflens.report.document import Document, Paragraph, Span, Words
 from rooflens.report.words.expectations import cells_of, compared_table, limiter_cells, title_of
-from rooflens.report.writers.html import to_html
 
 _TOPICS: Mapping[PredictedQuantity, Topic] = {"work": "work", "dram_bytes": "bytes"}
 """Quantity -> the topic of the gap that explains its difference."""
 
 
-def predicted_panel(checked: Checked, analysis: Analysis, *, is_whole: bool) -> Markup:
-    """Show a kernel's prediction, as `predicted_rows` takes it."""
+def predicted(checked: Checked, analysis: Analysis, *, is_whole: bool) -> Document:
+    """Set a kernel's prediction beside what was measured, as `predicted_rows` takes it."""
     source = f"{title_of(checked.prediction)}: {checked.prediction.source}"
     rows = tuple(predicted_rows(checked, analysis, is_whole=is_whole))
-    document = compared_table(rows, "Predicted and measured"), Paragraph((Span(source, "literal"),), "note")
-    return Markup(to_html(document))  # noqa: S704 - escaped by the writer
+    return compared_table(rows, "Predicted and measured"), Paragraph((Span(source, "literal"),), "note")
 
 
 def predicted_rows(checked: Checked, analysis: Analysis, *, is_whole: bool) -> Iterator[tuple[Words, ...]]:
