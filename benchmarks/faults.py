@@ -310,17 +310,17 @@ def together(count: Count, folder: Path, times: int) -> None:
 
 
 def writers(count: Count, folder: Path, times: int) -> None:
-    """Kill one of two writers that replace each other's reports: whatever was committed stays, whole and once."""
+    """Kill three writers that replace each other's reports, one by one: what was committed stays, whole and once."""
     chance, known, store = random.Random(count.seed), set[str](), folder / "store"  # noqa: S311 - repeatable
     start = multiprocessing.get_context("spawn").Process
     while count.faults < times:
-        both = [start(target=_write, args=(store, count.faults + more)) for more in range(2)]
-        for writer in both:
+        several = [start(target=_write, args=(store, count.faults + more)) for more in range(3)]
+        for writer in several:
             writer.start()
         until_s = time.monotonic() + LONGEST_S
         while not known and not Store(store).digests() and time.monotonic() < until_s:
             time.sleep(0.05)
-        for writer in both:
+        for writer in several:
             time.sleep(chance.uniform(0.3, 2.0))
             writer.kill()
             writer.join()
