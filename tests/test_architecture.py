@@ -76,7 +76,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/summary": "format model/verdict_classes model/failed model/keys model/records model/roofline model/verdict",
     "model/ranking": "format model/records model/summary model/verdict",
     "model/catalogue": "format model/verdict_classes model/hotspots model/records model/roofline model/unprofiled",
-    "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
+    "model/store": "errors addresses model/catalogue model/records model/summary model/unprofiled model/verdict "
     "model/analyze",
     "model/program": "errors format model/verdict_classes model/keys model/knowledge model/predict model/records "
     "model/roofline model/selecting model/summary model/timeline model/unprofiled",

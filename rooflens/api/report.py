@@ -268,8 +268,8 @@ class Report:
 
         Args:
             table: `summary`, with a row per kernel and its verdict, or a table of a store ("The store" in the
-                documentation): `kernels` with every counter, `roofline`, `findings`, `hotspots`, or `metrics` with
-                ncu's own values.
+                documentation): `kernels` with every counter, `verdicts`, `roofline`, `findings`, `hotspots`, or
+                `metrics` with ncu's own values.
 
         Returns:
             A row per kernel; in `roofline` per level and pipe, in `findings` per finding, in `hotspots` per place in
@@ -288,7 +288,7 @@ class Report:
             from rooflens.api.frames import to_table
 
             sources = [self._sources[run.digest] for run in self.runs]
-            self._tables[table] = to_table(self.kernels, sources, self._found.limits.digest, table)
+            self._tables[table] = to_table(self.kernels, sources, table)
         return self._tables[table]
 
     def to_pandas(self, table: TableName = "summary") -> pd.DataFrame:

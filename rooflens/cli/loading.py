@@ -261,6 +261,7 @@ def load_analyzed(
     wanted: Wanted,
     *,
     keep: bool = False,
+    may_sum: bool = False,
     with_evidence: bool = True,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Analyzed:
@@ -269,6 +270,7 @@ def load_analyzed(
     Args:
         wanted: What the command was asked.
         keep: Write the verdicts into the store.
+        may_sum: A store that is too large to hold each kernel may come as sums, where all kernels are wanted.
         with_evidence: Whether verdicts need their lines of evidence.
         on_outcome: Called with the outcome of each report of the paths.
 
@@ -299,7 +301,9 @@ def load_analyzed(
     if wanted.store is not None:
         from rooflens.analyzing import analyze_store
 
-        found = analyze_store(wanted.store, basis, digits=wanted.digits, keep=keep)
+        may_sum = may_sum and chooser is None and timeline is None
+        keep = keep and timeline is None
+        found = analyze_store(wanted.store, basis, digits=wanted.digits, keep=keep, may_sum=may_sum)
         _name_ignored(found.ignored, "part of the store")
     else:
         from rooflens.analyzing import analyze_inputs

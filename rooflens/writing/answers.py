@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from rooflens.analyzing import Analyzed
+    from rooflens.analyzing import Analyzed, Summed
     from rooflens.model.compare.gate import Gated
     from rooflens.model.compare.given import Given
     from rooflens.model.compare.ladder import Ladder
@@ -162,6 +162,18 @@ def of_kernels(
         table=lambda: shown("table" if how.columns else "terminal"),
         remarks=lambda: _remarks(found, how.columns),
     )
+
+
+def of_sums(summed: Summed, top: int | None = None) -> Answer:
+    """Answer what a store holds that is too large to show each of its kernels.
+
+    Args:
+        summed: The store.
+        top: Functions of each GPU.
+    """
+    from rooflens.report.text.sums import sums_document
+
+    return Answer(document=lambda: sums_document(summed.sums, summed.kernel_count, top))
 
 
 def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:

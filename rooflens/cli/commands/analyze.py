@@ -104,7 +104,7 @@ def analyze(
     from msgspec.structs import replace
 
     from rooflens.addresses import shown
-    from rooflens.writing.answers import View, of_kernels
+    from rooflens.writing.answers import View, of_kernels, of_sums
 
     view = View(
         top=top,
@@ -123,11 +123,18 @@ def analyze(
     place = place_of(wanted)
     # The other formats name places and show no code.
     reading = replace(wanted.reading, texts=style in {"json", "digest"})
-    found = load_analyzed(replace(wanted, reading=reading), keep=keep, with_evidence=style not in {"table", "md"})
+    may_sum = keep and style in {"table", "md"} and not (launches or columns or wanted.predict)
+    found = load_analyzed(
+        replace(wanted, reading=reading), keep=keep, may_sum=may_sum, with_evidence=style not in {"table", "md"}
+    )
+    wrote = f"wrote {shown(wanted.store)}" if wanted.store and found.kept_count else ""
+    if found.summed is not None:
+        deliver(of_sums(found.summed, top), style)
+        finish(found, wrote)
+        return
     expected = None if stated is None else find_expected(found.reports, stated).check(found.reports)
     deliver(of_kernels(found, view, place=place, expected=expected), style)
-    is_kept = keep and wanted.timeline is None and found.not_kept is None and found.reports
-    finish(found, f"wrote {shown(wanted.store)}" if wanted.store and is_kept else "")
+    finish(found, wrote)
 
 
 def _check_options(

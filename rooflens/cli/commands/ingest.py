@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 def ingest(*, wanted: Wanted, raw: Raw, executor: str | None) -> None:
     """Read reports, or folders of them, into a Parquet store.
 
-    Stored reports are skipped; damaged reports are named, and the rest are read. Some hundred reports are committed at
-    a time: committed reports stay, however the command ends.
+    Stored reports are skipped; damaged reports are named, and the rest are read. Reports are stored in groups as they
+    are read: what is stored stays, however the command ends.
     """
     from msgspec.structs import replace
 
@@ -64,7 +64,7 @@ def ingest(*, wanted: Wanted, raw: Raw, executor: str | None) -> None:
     inputs, options = find_reports(wanted.paths, wanted.reading), replace(wanted.reading, raw=raw)
 
     def tell(so_far: Ingested) -> None:
-        say(f"committed {count(so_far.report_count, 'report')} so far; more follow")
+        say(f"stored {count(so_far.report_count, 'report')} so far; more follow")
 
     with progress(len(inputs.jobs)) as move:
         workers = executor or processes_for(inputs.jobs, options)
@@ -75,10 +75,9 @@ def ingest(*, wanted: Wanted, raw: Raw, executor: str | None) -> None:
             read_unprofiled,
             options=options,
             executor=workers,
-            on_commit=tell,
+            on_stored=tell,
         )
     stored = f"stored {count(loaded.report_count, 'report')} with {count(loaded.kernel_count, 'kernel')}"
-    stored += f", in {loaded.part_count} commits" if loaded.part_count > 1 else ""
     skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
     say(f"{stored}{skipped}")
     print_remarks(loaded)
