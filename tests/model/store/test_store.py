@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from support.kernels import make_kernel
 from support.stored import DIGESTS, commit, digest_of, files_of, make_report, stored
 
-from rooflens.analyzing import analyze_paths, analyze_store
+from rooflens.analyzing import Basis, analyze_paths, analyze_store
 from rooflens.errors import InputError
 from rooflens.ingest.load import ingest_reports
 from rooflens.ingest.reports.inputs import find_inputs
