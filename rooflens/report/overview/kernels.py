@@ -32,7 +32,7 @@ _COLUMNS = (
     Column("share", right=True, worth=4),
     Column("AI at DRAM", right=True, worth=2),
     Column("FLOP/s of roof", worth=1),
-    Column("verdict", fit="wrap", worth=8, least=22, most=36),
+    Column("verdict", fit="wrap", worth=8, least=22, most=28),
     Column("gain", right=True, worth=7),
     Column("limit", right=True, worth=7),
     Column("first move", fit="prose", least=60),

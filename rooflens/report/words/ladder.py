@@ -248,8 +248,11 @@ def _heads(ladder: Ladder) -> Iterator[str]:
     else:
         who = f"{name_of(fastest.label)} is the fastest of {len(timed)}"
     against = "" if first in leading or fastest.to_first is None else _against(fastest.to_first, first)
+    last = timed[-1]
+    factor = last.to_first.factor if last.to_first and last not in leading else None
+    later = f"; {name_of(last.label)} is {speed_words(factor)}" if factor and factor < 1 else ""
     for beside in dict.fromkeys((_beside(ladder, fastest), "")):
-        yield f"{who}: {time}{against}{beside}"
+        yield from (f"{who}: {time}{against}{beside}{end}" for end in dict.fromkeys((later, "")))
     yield f"{who}: {time}"
 
 

@@ -16,6 +16,11 @@ _DOUBT: dict[Confidence, str] = {"high": "", "medium": " (medium)", "low": " (lo
 MARKS = "class?: may be another; (medium), (low): confidence"
 
 
+def is_marked(words: str) -> bool:
+    """Return whether a verdict has a mark that `MARKS` explains."""
+    return any(mark in words for mark in ("?", "(medium)", "(low)"))
+
+
 def verdict_cell(kernel: KernelSummary) -> str:
     """Write the verdict of a kernel; where its launches have several, each with its part of the time."""
     return classes_words(kernel.class_ns) if len(kernel.class_ns) > 1 else verdict_words(kernel.analysis)

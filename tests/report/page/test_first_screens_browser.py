@@ -75,7 +75,7 @@ CORPUS = {
 
 BEFORE_MOVE = """() => {
   const headline = document.querySelector('h1');
-  const move = document.querySelector('.ladder-of .next, .move, .first-moves .state') || headline;
+  const move = document.querySelector('.ladder-of p, .move, .first-moves .state') || headline;
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   let words = 0;
   while (walker.nextNode()) {
@@ -95,8 +95,11 @@ WIDER = """() => [...document.querySelectorAll('body *')].filter((one) => {
  .concat(document.scrollingElement.scrollWidth > innerWidth ? ["the page"] : [])"""
 
 TIME = re.compile(r"\d (?:s|ms|\u00b5s|ns)\b")
-SAID_OTHERWISE = ("Nothing to judge", "No kernels", "no time in the report", "faster than", "could not be profiled")
-"""Headlines of pages that have no kernel, or no time, to speak of, and of those that open with versions."""
+SAID_OTHERWISE = (
+    *("No kernels here", "no time in the report", "faster than", "no difference", "could not be profiled"),
+    *("Only kernels that fill inputs", "Done: "),
+)
+"""Headlines of pages that have no kernel, or no time, to speak of, of finished kernels, and of versions."""
 
 EXCLUDED = """() => {
   const CLASSES = ['memory', 'compute', 'latency', 'overhead', 'balanced', 'unknown'];
