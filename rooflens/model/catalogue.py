@@ -364,12 +364,19 @@ PLACE = fixed(
     Key("share", NUMBER, "part of what the finding is about that is there", "share"),
 )
 
+SPELLING = fixed(
+    Key("cuda", TEXT_OR_NULL, "in CUDA and PTX"),
+    Key("cutlass", TEXT_OR_NULL, "in CUTLASS or CuTe"),
+    Key("triton", TEXT_OR_NULL, "in Triton"),
+)
+
 MOVE = fixed(
     Key("finding", TEXT_OR_NULL, "the finding that it comes from; null where it is the limiter's or asks for counters"),
     Key("kind", choice(*get_args(MoveKind)), "what it changes, in one word"),
     Key("text", TEXT, "what to do, in one sentence"),
     Key("where", items(PLACE), "worst first"),
     Key("gain", nullable(GAIN), "what it brings, alone; null where that cannot be modelled"),
+    Key("spelling", nullable(SPELLING), "what it is called, on tensor cores and of asynchronous copies; else null"),
 )
 
 VERDICT = fixed(

@@ -817,6 +817,14 @@ class Does(Struct, frozen=True, gc=False):
         return bool(self.products) and not (self.products or "").startswith("FMA")
 
 
+class Spelling(Struct, frozen=True, gc=False):
+    """What people write to make a move, in CUDA, CUTLASS or CuTe, and Triton; None where there is no such thing."""
+
+    cuda: str | None
+    cutlass: str | None
+    triton: str | None
+
+
 class Move(Struct, frozen=True, gc=False):
     """One thing to do, in one sentence with the kernel's own numbers.
 
@@ -828,6 +836,7 @@ class Move(Struct, frozen=True, gc=False):
         shared: What it is the same for in many kernels, which then are one row of a ranking; empty of one for a kernel
             alone.
         command: The command in its text that collects a launch of the kernel; empty without one.
+        spelling: What it is called where tensor cores multiply or copies are asynchronous; None elsewhere.
     """
 
     text: str
@@ -837,6 +846,7 @@ class Move(Struct, frozen=True, gc=False):
     gain: Gain | None = None
     shared: SharedMove = ""
     command: str = ""
+    spelling: Spelling | None = None
 
 
 class Verdict(Struct, frozen=True, gc=False):

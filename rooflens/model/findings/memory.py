@@ -20,7 +20,7 @@ from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Sever
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, SAME_REGISTERS, SM_REGISTERS, warps_of
-from rooflens.model.roofline.opcodes import WIDEST_BYTES, WORD_BYTES, executed
+from rooflens.model.roofline.opcodes import THREAD_COPY, WIDEST_BYTES, WORD_BYTES, executed
 from rooflens.model.roofline.roof import roof
 from rooflens.model.roofline.units import LSU_INPUT, SOC_CAPABILITIES, WHOLE
 from rooflens.model.verdict.facts import Facts
@@ -72,7 +72,7 @@ def uncoalesced_global_store(facts: Facts) -> Found | None:
 
 def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     least, opcodes = facts.limits.wasted_sector_share, facts.kernel.warp_opcodes
-    if side == "store" and executed(opcodes, _ATOMIC) and not executed(opcodes, ("STG", "ST", "LDGSTS")):
+    if side == "store" and executed(opcodes, _ATOMIC) and not executed(opcodes, ("STG", "ST", THREAD_COPY)):
         return None  # the sectors are those of atomics
     use = next((use for use in _uses(facts, side) if 1 - use.used >= least), None)
     if use is None:
@@ -727,7 +727,7 @@ def _host_severity(facts: Facts, share: float | None, part: float) -> Severity |
 
 
 _ATOMIC = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
-_GLOBAL = frozenset({"LDG", "STG", "LD", "ST", "LDGSTS"}) | _ATOMIC
+_GLOBAL = frozenset({"LDG", "STG", "LD", "ST", THREAD_COPY}) | _ATOMIC
 
 
 def contended_atomics(facts: Facts) -> Found | None:

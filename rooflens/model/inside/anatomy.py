@@ -10,7 +10,7 @@ from rooflens.model.hotspots import STALL
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.instruction import Instruction, kind_of_opcode, width_bytes
 from rooflens.model.records import Anatomy
-from rooflens.model.roofline.opcodes import opcode_group, tensor_op, thread_flop
+from rooflens.model.roofline.opcodes import BULK_COPIES, COPIES, opcode_group, tensor_op, thread_flop
 
 _MULTIPLY_ADDS: Mapping[str, int] = {"FFMA": 1, "FFMA32I": 1, "FFMA2": 2, "DFMA": 1, "HFMA2": 2, "HFMA2_32I": 2}
 """Opcode -> multiply-adds of a thread instruction."""
@@ -29,8 +29,6 @@ _VALUE_BYTES: Mapping[str, float] = {
     "int1": 0.125,
 }
 _LOADS = {"global load": "global", "shared load": "shared"}
-_BULK_COPIES = frozenset({"UTMALDG", "UBLKCP"})
-_COPIES = frozenset({"LDGSTS", *_BULK_COPIES})
 _MOVING = frozenset({"integer", "moves and selects", "control", "uniform data path", "constants"})
 _MOST_UNROLLED = 128
 
@@ -63,7 +61,7 @@ class _Body:
         self.groups[opcode_group(opcode)] += int(runs)
         self.by_kind["barrier" if base == "BAR" else "" if kind == "barrier" else kind] += runs
         # What TMA and bulk copies move stands in no modifier.
-        if (where := _LOADS.get(kind)) is not None and base not in _BULK_COPIES:
+        if (where := _LOADS.get(kind)) is not None and base not in BULK_COPIES:
             width = width_bytes(opcode)
             self.widths[where][width] += int(runs)
             self.loaded_bytes[where] += threads * width
@@ -148,7 +146,7 @@ def anatomy(
         in_flight=in_flight,
         barriers=body.by_kind["barrier"] / header_runs,
         address_share=sum(runs for group, runs in body.groups.items() if group in _MOVING) / warp_inst,
-        copies_asynchronously=any(one.base in _COPIES for one in own),
+        copies_asynchronously=any(one.base in COPIES for one in own),
         unroll=_unroll(own),
         stages=stages,
         groups_left=left,

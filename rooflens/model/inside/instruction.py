@@ -11,6 +11,8 @@ from functools import cache
 
 from msgspec import Struct
 
+from rooflens.model.roofline.opcodes import COPIES
+
 INSTRUCTION_BYTES = 16
 SCOREBOARDS = 6
 
@@ -27,7 +29,7 @@ END_BLOCKS = JUMPS | INDIRECT | CALLS | ENDS | {"BSYNC"}
 _BITS = {"64": 2, "128": 4, "256": 8, "96": 3}
 
 KINDS: Mapping[str, frozenset[str]] = {
-    "global load": frozenset({"LDG", "LD", "LDGSTS", "UTMALDG", "UBLKCP"}),
+    "global load": frozenset({"LDG", "LD", *COPIES}),
     "global store": frozenset({"STG", "ST", "UTMASTG"}),
     "atomic": frozenset({"ATOM", "ATOMG", "RED", "REDG", "UTMAREDG", "ATOMS", "ATOMSCAS"}),
     "local": frozenset({"LDL", "STL"}),

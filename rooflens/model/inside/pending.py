@@ -23,11 +23,12 @@ from msgspec import Struct
 from rooflens.model.inside.budget import Budget
 from rooflens.model.inside.graph import Graph
 from rooflens.model.inside.instruction import Instruction
+from rooflens.model.roofline.opcodes import THREAD_COPY
 
 State = TypeVar("State")
 
-_COPY, _CLOSE = "LDGSTS", "LDGDEPBAR"
-"""An asynchronous copy to shared memory, and the end of a group of them."""
+_CLOSE = "LDGDEPBAR"
+"""The end of a group of asynchronous copies."""
 
 
 class Pending(ABC, Generic[State]):
@@ -244,7 +245,7 @@ class CopyGroups(Pending[Tiles]):
 
     def __init__(self, graph: Graph) -> None:
         instructions = graph.instructions
-        self.copies = [place for place, one in enumerate(instructions) if one.base == _COPY]
+        self.copies = [place for place, one in enumerate(instructions) if one.base == THREAD_COPY]
         places = [place for place, one in enumerate(instructions) if _does_to_tiles(one)]
         super().__init__(graph, places if self.copies else [], (0, 0))
         self._does = [instructions[place] for place in places]
@@ -281,9 +282,9 @@ class CopyGroups(Pending[Tiles]):
         one = self._graph.instructions[place]
         if one.leaves_groups is not None:
             return sum(map(bool, state[2 : 2 + one.leaves_groups]))
-        is_copy = one.base == _COPY
+        is_copy = one.base == THREAD_COPY
         return (state[0] if is_copy else 1) + (is_copy or bool(state[1])) + sum(map(bool, state[2:]))
 
 
 def _does_to_tiles(one: Instruction) -> bool:
-    return one.base in {_COPY, _CLOSE, "BAR"} or one.kind == "shared load" or one.leaves_groups is not None
+    return one.base in {THREAD_COPY, _CLOSE, "BAR"} or one.kind == "shared load" or one.leaves_groups is not None

@@ -41,6 +41,7 @@ from rooflens.model.verdict.sentences import (
     longest_wait,
     verdict_sentence,
 )
+from rooflens.model.verdict.spelling import spelt
 from rooflens.model.verdict.unmeasured import ONE_UNIT, unmeasured
 from rooflens.model.verdict_classes import Bound
 
@@ -283,7 +284,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         moves = caller_moves(facts, library)
         return (*asked, *moves) if facts.bound == "unknown" else moves
     ordered = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
-    moves = beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))
+    moves = tuple(spelt(facts, beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))))
     is_open = unmeasured and not_profiled(kernel.compute_capability) is None
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None
     if facts.bound == "unknown":

@@ -14,14 +14,6 @@ from rooflens.model.roofline.occupancy import block_smem_bytes, sm_smem_bytes
 from rooflens.model.roofline.opcodes import WIDEST_BYTES
 from rooflens.model.verdict.facts import Facts
 
-_STAGES = (
-    ((12, 0), "TMA or `cp.async` into two or more buffers; CUTLASS `Stages`; Triton `num_stages`"),
-    ((10, 0), "TMA and tcgen05 with mbarriers, a warp that only copies; Triton `num_stages`, `warp_specialize`"),
-    ((9, 0), "TMA with mbarriers, a warp that only copies; CUTLASS `KernelTmaWarpSpecialized`; Triton `num_stages`"),
-    ((8, 0), "`cp.async` into two or more buffers; CUTLASS `Stages`; Triton `num_stages`"),
-    ((0, 0), "loads into registers before the product, stores to a second buffer after it"),
-)
-
 
 def tensor_moves(facts: Facts) -> tuple[Move, ...]:
     """Return what to try first where tensor cores work and idle, with no level of memory full; else nothing."""
@@ -72,9 +64,8 @@ def _overlap(facts: Facts, idle: str, copying: float) -> str:
             else f", as copies in {count(facts.does.stages or 0, 'stage')} are hardly waited for"
         )
         return f"do softmax or epilogue of one tile while another multiplies{waits}: {idle}"
-    how = next(words for since, words in _STAGES if facts.kernel.capability >= since)
-    under = "; put softmax or epilogue of one tile under the product of another"
-    return f"copy the next tiles, or do the other arithmetic, while this one multiplies: {idle} ({how}{under})"
+    under = "put softmax or epilogue of one tile under the product of another"
+    return f"copy the next tiles, or do the other arithmetic, while this one multiplies: {idle} ({under})"
 
 
 def deeper(facts: Facts) -> str:

@@ -12,7 +12,7 @@ from rooflens import format as fmt
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.stalls import stall_shares
-from rooflens.model.records import Does, Kernel
+from rooflens.model.records import Does, Kernel, Spelling
 from rooflens.model.roofline.occupancy import Occupancy, block_smem_bytes, find_occupancy, warps_of
 from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.roofline.traffic import Traffic
@@ -172,3 +172,9 @@ def does_line(does: Does) -> str:
         "specialised warps" if does.specialised else "",
     )
     return ", ".join(filter(None, parts))
+
+
+def spelling_words(spelling: Spelling) -> str:
+    """Say what a move is called in CUDA, CUTLASS and Triton, where it has a name there."""
+    names = (("CUDA", spelling.cuda), ("CUTLASS", spelling.cutlass), ("Triton", spelling.triton))
+    return "; ".join(f"{language}: {name}" for language, name in names if name)

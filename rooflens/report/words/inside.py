@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rooflens import format as fmt
 from rooflens.model.hotspots import leading_stall, waits_for
 from rooflens.model.records import Analysis, Hotspot, Inside, JudgedLoop, Wait
+from rooflens.model.roofline.opcodes import COPIES
 from rooflens.model.verdict.inside import LEAST_SHARE
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.words.labels import BOUND_LABELS, UNITS, file_label, stall_label
@@ -182,7 +183,7 @@ def wait_words(inside: Inside | None, hotspot: Hotspot) -> str:
 
 
 _KINDS = (
-    ("LDGSTS", "copy"),
+    *((copy, "copy") for copy in COPIES),
     ("LDG", "load"),
     ("LDS", "load from shared memory"),
     ("LDL", "load of local memory"),

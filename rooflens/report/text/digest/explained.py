@@ -47,7 +47,14 @@ from rooflens.report.document import (
 )
 from rooflens.report.text.digest.kernel import LEAST_SHARE, file_of, plain, shares, short_name
 from rooflens.report.words.findings import code_of, confidence_words, costing, shown
-from rooflens.report.words.how_it_runs import does_line, instruction_facts, memory_facts, occupancy_facts, warp_facts
+from rooflens.report.words.how_it_runs import (
+    does_line,
+    instruction_facts,
+    memory_facts,
+    occupancy_facts,
+    spelling_words,
+    warp_facts,
+)
 from rooflens.report.words.inside import (
     body_words,
     class_words,
@@ -416,11 +423,14 @@ def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 def _moves(_: AnalyzedReport, analysis: Analysis) -> Document:
     """List the moves, each with its gain alone and the counter that would confirm it."""
-    lines: list[Words] = [_move(move, analysis) for move in analysis.verdict.moves]
-    if not lines:
+    moves = tuple(
+        Item(_move(move, analysis), (spelling_words(move.spelling),) if move.spelling else ())
+        for move in analysis.verdict.moves
+    )
+    if not moves:
         return ()
     again = f"After each: profile the same way, then `rooflens compare BEFORE AFTER --kernel {analysis.key}`."
-    return Heading("What to try, in this order"), bullets(lines, numbered=True), paragraph(again)
+    return Heading("What to try, in this order"), Bullets(moves, numbered=True), paragraph(again)
 
 
 def _move(move: Move, analysis: Analysis) -> str:
