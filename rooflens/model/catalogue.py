@@ -330,6 +330,7 @@ DOES = fixed(
         nullable(TRUTH),
         "it waits for the oldest copies alone, not for all; null where nothing tells",
     ),
+    Key("products_left", NUMBER, "groups of wgmma that its waits leave under way; 0 where it waits for all"),
     Key("products", TEXT_OR_NULL, "what multiplies, and in which type", value=lambda does: does.products or None),
     Key("older_products", nullable(TRUTH), "by an instruction that is older than the chip's own"),
     Key("load_bytes", NUMBER, "its widest load from global memory", "B"),
@@ -449,7 +450,8 @@ WAIT = fixed(
     Key(
         "how",
         choice(*get_args(WaitFound)),
-        "what tells: the scoreboard that it sets, registers, the queue that it fills, the barrier, or its order",
+        "what tells: the scoreboard that it sets, registers, its group, its mbarrier, the queue that it fills, the "
+        "barrier, or its order",
         value=attrgetter("wait.how"),
     ),
 )
@@ -513,6 +515,7 @@ ANATOMY = fixed(
     Key("unroll", NUMBER, "how far its counter steps; null where no one register counts"),
     Key("stages", NUMBER, "tiles in shared memory: the one read, and those that copies bring; null without groups"),
     Key("groups_left", NUMBER, "groups of copies that its waits leave under way; 0 where it waits for all"),
+    Key("products_left", NUMBER, "groups of wgmma that its waits leave under way; 0 where it waits for all"),
 )
 
 LOOP = fixed(

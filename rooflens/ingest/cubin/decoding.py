@@ -372,6 +372,8 @@ def decode(  # noqa: PLR0913 - one for each thing that is known of an instructio
         line=line,
         path=path,
         leaves_groups=bits >> 38 & 0x3F if form.name == "DEPBAR" and bits >> 44 & 15 == _AT_MOST_GROUPS else None,
+        leaves_products=bits >> 72 & 7 if opcode == "WARPGROUP.DEPBAR" else None,
+        closes_products=form.name in _OF_WARPGROUPS and bits >> 84 & 7 != _TRUE,
     )
 
 
@@ -399,6 +401,8 @@ def _opcode(form: _Form, bits: int) -> str:
     """Return the opcode with those of its modifiers that loops, widths and operations depend on."""
     if form.name == "IMAD":
         return "IMAD.MOV" if _only_moves(form, bits) else "IMAD"
+    if form.name == "WARPGROUP":
+        return "WARPGROUP.DEPBAR" if bits >> 47 & 1 else "WARPGROUP.ARRIVE"
     if form.name in _OF_WARPGROUPS:
         return f"{form.name}.{_OF_WARPGROUPS[form.name](bits)}"
     if form.name != "UTCHMMA":
@@ -461,6 +465,10 @@ def _of_warpgroup(columns: int, depth: int) -> str:
     return f"64x{8 * (columns + 1)}x{depth}"
 
 
+_OF_SYNCS = 0xFFF
+_SYNCS: Mapping[int, str] = {0x5B2: "EXCH", 0x5A7: "PHASECHK", 0x9A7: "ARRIVE"}
+"""What is done to an mbarrier, by the operation and the kinds of its operands."""
+
 _MODIFIERS: Mapping[str, Callable[[int], str]] = {
     "HMMA": _of_hmma,
     "IMMA": _of_imma,
@@ -470,6 +478,7 @@ _MODIFIERS: Mapping[str, Callable[[int], str]] = {
     "OMMA": lambda _: "SF.16864.F32.E2M1",
     "LDSM": lambda bits: str(1 << (bits >> 72 & 3)),
     "HADD2": lambda bits: "F32" if bits >> 78 & 1 else "",
+    "SYNCS": lambda bits: _SYNCS.get(bits & _OF_SYNCS, ""),
 }
 """How an opcode goes on: shape and types of matrix instructions, and the like."""
 
@@ -482,7 +491,7 @@ _TOLD_BY_MORE = (
     | _MULTIPLY_ADDS
     | _STEPPING.keys()
     | _PACKED
-    | {"IMAD", "UTCHMMA", "LDC", "DEPBAR"}
+    | {"IMAD", "UTCHMMA", "LDC", "DEPBAR", "WARPGROUP"}
 )
 """Operations of which bits that no form depends on tell more than registers."""
 

@@ -46,11 +46,16 @@ def find_what_it_does(kernel: Kernel) -> Does:
 
 
 def _by_code(told: _Told, kernel: Kernel) -> None:
-    staged = [loop for loop in loops_of(kernel.inside) if loop.anatomy is not None and loop.anatomy.stages is not None]
-    longest = max(staged, key=partial(share_of, kernel.inside), default=None)
-    if longest is not None and longest.anatomy is not None:
-        told.tell("stages", longest.anatomy.stages, _CODE)
-        told.tell("waits_for_oldest", bool(longest.anatomy.groups_left), _CODE)
+    by_share = sorted(loops_of(kernel.inside), key=partial(share_of, kernel.inside), reverse=True)
+    bodies = [loop.anatomy for loop in by_share if loop.anatomy is not None]
+    # What an epilogue stages is not what the products wait for.
+    staged = [body for body in bodies if body.stages is not None]
+    if longest := next((body for body in staged if body.is_matrix), next(iter(staged), None)):
+        told.tell("stages", longest.stages, _CODE)
+        told.tell("waits_for_oldest", bool(longest.groups_left), _CODE)
+    told.tell(
+        "products_left", next((one.products_left for one in bodies if one.products_left is not None), None), _CODE
+    )
     body = main_product(kernel.inside)
     if body is None:
         return

@@ -9,6 +9,7 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.hotspots import STALL
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.instruction import Instruction, kind_of_opcode, width_bytes
+from rooflens.model.inside.waits import Waits
 from rooflens.model.records import Anatomy
 from rooflens.model.roofline.opcodes import BULK_COPIES, COPIES, opcode_group, tensor_op, thread_flop
 
@@ -101,7 +102,7 @@ def anatomy(
     code: MachineCode,
     header_runs: float,
     in_flight: int | None,
-    tiles: Mapping[int, int],
+    waits: Waits,
 ) -> Anatomy | None:
     """Describe the body of a loop without inner loops; None if it never ran.
 
@@ -110,7 +111,7 @@ def anatomy(
         code: What was measured of them.
         header_runs: How often warps began its body.
         in_flight: Global loads under way at its `longest_wait`; None if unknown.
-        tiles: As `Waits.tiles`.
+        waits: What its waits leave under way.
     """
     body = _Body(own, code)
     warp_inst = float(body.groups.total())
@@ -120,10 +121,7 @@ def anatomy(
     total = sum(body.multiply_adds.values())
     value_bytes = _VALUE_BYTES.get(dtype or "", 4.0)
 
-    # A loop that does not wait for its copies has no stages.
-    left = max((tiles[one.offset] for one in own if one.leaves_groups is not None), default=None)
-    held = (tiles[one.offset] for one in own if one.leaves_groups is None and one.offset in tiles)
-    stages = max(held, default=None) if left is not None else None
+    stages, left = _stages(own, waits)
 
     def operands(where: str) -> float | None:
         return body.loaded_bytes[where] / value_bytes / total if total else None
@@ -150,7 +148,21 @@ def anatomy(
         unroll=_unroll(own),
         stages=stages,
         groups_left=left,
+        products_left=min((waits.products[one.offset] for one in own if one.offset in waits.products), default=None),
     )
+
+
+def _stages(own: Sequence[Instruction], waits: Waits) -> tuple[int | None, int | None]:
+    """Return how many tiles shared memory holds, and the most that stay under way behind a wait for copies.
+
+    A wait at one of several barriers that go round leaves the other stages. A loop that waits for none has no stages.
+    """
+    tiles = waits.tiles
+    if rings := [waits.rings[one.offset] for one in own if one.offset in waits.rings]:
+        return max(rings), max(rings) - 1
+    left = max((tiles[one.offset] for one in own if one.leaves_groups is not None), default=None)
+    held = (tiles[one.offset] for one in own if one.leaves_groups is None and one.offset in tiles)
+    return max(held, default=None) if left is not None else None, left
 
 
 def _unroll(own: Sequence[Instruction]) -> int | None:

@@ -34,7 +34,7 @@ def look_inside(code: MachineCode, budget: Budget | None = None) -> Inside:
     for loop in rows.loops:
         if loop.kind == "loop":
             in_flight = waits.in_flight.get(longest[loop.id]) if loop.id in longest else None
-            body = anatomy(rows.own[loop.id], code, executed.get(loop.start, 0.0), in_flight, waits.tiles)
+            body = anatomy(rows.own[loop.id], code, executed.get(loop.start, 0.0), in_flight, waits)
             loops.append(replace(loop, anatomy=body))
         else:
             loops.append(loop)

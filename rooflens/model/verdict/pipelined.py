@@ -57,6 +57,10 @@ def _is_staged(facts: Facts) -> bool:
 
 def _overlap(facts: Facts, idle: str, copying: float) -> str:
     """Say what to do while tensor cores multiply: what the kernel's copies do not do already."""
+    if facts.does.products_left == 0:
+        return (
+            f"start the next products before these are done, as it waits for all of them (`wgmma.wait_group 0`): {idle}"
+        )
     if _is_staged(facts):
         waits = (
             ""

@@ -165,6 +165,7 @@ def does_line(does: Does) -> str:
         " and ".join(does.copies or ()),
         _stages(does),
         does.products or "",
+        "which it waits for at once" if does.products_left == 0 else "",
         "an older product than the chip has" if does.older_products else "",
         f"{does.load_bytes}-byte loads" if does.load_bytes else "",
         f"{fmt.significant(does.lanes)} of 32 lanes" if does.lanes is not None and does.lanes < _ALL_THREADS else "",
