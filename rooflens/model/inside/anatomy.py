@@ -97,12 +97,14 @@ def longest_wait(own: Sequence[Instruction], code: MachineCode) -> int | None:
     return max((one.offset for one in own if waits.get(one.offset)), key=waits.__getitem__, default=None)
 
 
-def anatomy(
+def anatomy(  # noqa: PLR0913 - what is known of a loop comes from as many sources
     own: Sequence[Instruction],
     code: MachineCode,
     header_runs: float,
     in_flight: int | None,
     waits: Waits,
+    *,
+    tries: Sequence[Instruction],
 ) -> Anatomy | None:
     """Describe the body of a loop without inner loops; None if it never ran.
 
@@ -112,6 +114,7 @@ def anatomy(
         header_runs: How often warps began its body.
         in_flight: Global loads under way at its `longest_wait`; None if unknown.
         waits: What its waits leave under way.
+        tries: Where it waits at mbarriers: its instructions, and those of inner loops that only try again.
     """
     body = _Body(own, code)
     warp_inst = float(body.groups.total())
@@ -121,7 +124,7 @@ def anatomy(
     total = sum(body.multiply_adds.values())
     value_bytes = _VALUE_BYTES.get(dtype or "", 4.0)
 
-    stages, left = _stages(own, waits)
+    stages, left = _stages(tries, waits)
 
     def operands(where: str) -> float | None:
         return body.loaded_bytes[where] / value_bytes / total if total else None

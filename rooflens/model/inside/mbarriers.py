@@ -50,13 +50,13 @@ def find_phases(graph: Graph, budget: Budget) -> dict[int, Phase]:
     """
     instructions = graph.instructions
     about = [place for place, one in enumerate(instructions) if one.mbarrier is not None]
-    if not any(instructions[place].opcode == _WAIT for place in about):
+    if not any(_is(instructions[place], _WAIT) for place in about):
         return {}
     addresses = _addresses(graph, about, budget)
     at: dict[int, list[int]] = defaultdict(list)
     for place in about:
         at[addresses[place].constant].append(place)
-    started = {addresses[place].constant: place for place in about if instructions[place].opcode == _INITIALISES}
+    started = {addresses[place].constant: place for place in about if _is(instructions[place], _INITIALISES)}
     bases = sorted({address.constant for address in addresses.values() if address.goes_round})
     copied = {one for one, places in at.items() if _of_kinds(instructions, places)[0]}
     used = {one for one, places in at.items() if len(places) > (one in started)}
@@ -64,7 +64,7 @@ def find_phases(graph: Graph, budget: Budget) -> dict[int, Phase]:
     ends = {is_copy: sorted({*bases, *((used - copied) if is_copy else copied)}) for is_copy in (True, False)}
     found = {}
     for place in about:
-        if instructions[place].opcode == _WAIT:
+        if _is(instructions[place], _WAIT):
             address = addresses[place]
             copies, commits, arrivals = _of_kinds(instructions, at[address.constant])
             products = [_product_before(instructions, commit) for commit in commits]
@@ -98,11 +98,15 @@ def _value_of(one: Instruction) -> frozenset[int]:
     return one.reads - {register for register, _ in (one.mbarrier or Linear()).terms}
 
 
+def _is(one: Instruction, what: str) -> bool:
+    return one.opcode.startswith(what)
+
+
 def _of_kinds(instructions: Sequence[Instruction], places: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
     """Return which of some positions copy, which commit products, and which arrive."""
     copies = [place for place in places if instructions[place].base in BULK_COPIES]
     commits = [place for place in places if instructions[place].base == _COMMIT]
-    return copies, commits, [place for place in places if instructions[place].opcode == _ARRIVES]
+    return copies, commits, [place for place in places if _is(instructions[place], _ARRIVES)]
 
 
 def _product_before(instructions: Sequence[Instruction], commit: int) -> int | None:
