@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-from rooflens.model.hotspots import STALL, WaitFor, leading_stall, waits_for
+from rooflens.model.hotspots import STALL, WaitFor, caller_of, leading_stall, waits_for
 from rooflens.model.records import (
     LEVELS,
     Analysis,
@@ -237,6 +237,7 @@ class ShownHotspot(Struct, frozen=True):
     hotspot: Hotspot
     share_of_samples: float | None
     waits_for: tuple[WaitFor, ...] = ()
+    caller: tuple[str, int] | None = None
 
 
 def hotspots_of(kernel: Kernel, hotspots: Iterable[Hotspot]) -> list[ShownHotspot]:
@@ -244,7 +245,10 @@ def hotspots_of(kernel: Kernel, hotspots: Iterable[Hotspot]) -> list[ShownHotspo
     samples = kernel.code_totals.get("samples")
     return [
         ShownHotspot(
-            hotspot, ratio(hotspot.measures.get("samples", 0.0), samples), tuple(waits_for(kernel.inside, hotspot))
+            hotspot,
+            ratio(hotspot.measures.get("samples", 0.0), samples),
+            tuple(waits_for(kernel.inside, hotspot)),
+            caller_of(kernel.inside, hotspot),
         )
         for hotspot in hotspots
     ]
@@ -478,6 +482,18 @@ HOTSPOT = fixed(
     Key("share_of_samples", NUMBER, "of the kernel's; null where it has none", "share"),
     Key("leading_stall", TEXT_OR_NULL, "what most samples wait for", value=lambda shown: leading_stall(shown.hotspot)),
     Key("waits_for", items(WAIT), "instructions that its samples wait for, most first; empty where nobody looked"),
+    Key(
+        "caller_file",
+        TEXT_OR_NULL,
+        "of a line of a library: the program's own file that it was inlined at; else null",
+        value=lambda shown: None if shown.caller is None else shown.caller[0],
+    ),
+    Key(
+        "caller_line",
+        NUMBER,
+        "its line, from 1",
+        value=lambda shown: None if shown.caller is None else shown.caller[1],
+    ),
 )
 
 

@@ -362,6 +362,7 @@ class Inside(Struct, frozen=True, gc=False):
         indexes_constants: It loads constants by an index that is known at run time only.
         code_digest: SHA-256 of its instructions up to the last one that ran, in hex; empty if some are unknown.
         note: Why nothing is known; or, beside loops, how far it is known what waits wait for; else empty.
+        callers: The program's own line that inlined a line of a library, by the library's file and line.
     """
 
     loops: tuple[Loop, ...] = ()
@@ -371,6 +372,7 @@ class Inside(Struct, frozen=True, gc=False):
     indexes_constants: bool = False
     code_digest: str = ""
     note: str = ""
+    callers: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=_nothing)
 
 
 class Kernel(Struct, frozen=True, gc=False):

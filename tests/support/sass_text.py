@@ -150,7 +150,7 @@ def _sums(base: str, modifiers: set[str], parts: list[str]) -> Linear | None:
     is_wide_move = name == "MOV" and "64" in modifiers and "0x" in parts[1]
     if name not in _SUMMED or is_wide_move or {"X", "HI", "R"} & modifiers:
         return None
-    operands = [part for part in parts[1:] if not re.fullmatch(r"!?U?P[T\d]", part)]
+    _, *operands = [part for part in parts if not re.fullmatch(r"!?U?P[T\d]", part)] or [""]
     terms = [value for part in operands if (value := _value(part)) is not None]
     if len(terms) < len(operands):
         return None

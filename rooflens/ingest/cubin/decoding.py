@@ -40,10 +40,11 @@ a     11F SETCTAID  149 BRX  14C JMX  150 RET
 =da   19A SULD  1A1 MATCH  1AA QSPC  1AE LDGSTS
 =d    1EE LDTM
 st    185 ST
+atoms 18C ATOMS
 =ab   17F STG  186 STG  187 STL  188 STS  18E RED  18E@90 REDG  19B SUST  19C SUST  19D SUST  19E SUST
 =ab   19F SURED  1A0 SURED  1A6 REDG  1A7 SYNCS  1BD STAS  1BE REDAS
 =b    1ED STTM
-=dab  18A ATOM  18C ATOMS  193 SUATOM  195 SUATOM  1A2 ATOM  1A3 ATOMG  1A8 ATOMG
+=dab  18A ATOM  193 SUATOM  195 SUATOM  1A2 ATOM  1A3 ATOMG  1A8 ATOMG
 =dabc 07A QMMA  07F OMMA  160 TEX  161 TEX  162 TEX  163 TLD4  164 TLD4  165 TLD4  166 TLD  167 TLD  168 TLD  169 TMML
 =dabc 16A TMML  16B TMML  16C TXD  16D TXD  16E TXD  172 FOOTPRINT  173 FOOTPRINT  174 FOOTPRINT
 =dabc 18B ATOM  18D ATOMS  194 SUATOM  196 SUATOM  1A9 ATOMG
@@ -79,6 +80,7 @@ _BY_KINDS: Mapping[str, Mapping[int, str]] = {
     "shfl": {1: "=dabc", 2: "=dab", 4: "=dac", 0: "=da"},
     "call": {1: "=a", 0: "-"},
     "st": {1: "=ac", 0: "=ab"},
+    "atoms": {7: "=da", 0: "=dab"},
 }
 """Operands of operations that follow no rule, by the kinds of their operands; 0 for all others."""
 

@@ -100,7 +100,7 @@ def longest_wait(own: Sequence[Instruction], code: MachineCode) -> int | None:
 def anatomy(  # noqa: PLR0913 - what is known of a loop comes from as many sources
     own: Sequence[Instruction],
     code: MachineCode,
-    header_runs: float,
+    body_runs: float,
     in_flight: int | None,
     waits: Waits,
     *,
@@ -111,14 +111,14 @@ def anatomy(  # noqa: PLR0913 - what is known of a loop comes from as many sourc
     Args:
         own: Its instructions in the order of their offsets.
         code: What was measured of them.
-        header_runs: How often warps began its body.
+        body_runs: How often warps ran its body.
         in_flight: Global loads under way at its `longest_wait`; None if unknown.
         waits: What its waits leave under way.
         tries: Where it waits at mbarriers: its instructions, and those of inner loops that only try again.
     """
     body = _Body(own, code)
     warp_inst = float(body.groups.total())
-    if header_runs <= 0 or not warp_inst:
+    if body_runs <= 0 or not warp_inst:
         return None
     dtype = max(body.multiply_adds, key=body.multiply_adds.__getitem__, default=None)
     total = sum(body.multiply_adds.values())
@@ -130,22 +130,22 @@ def anatomy(  # noqa: PLR0913 - what is known of a loop comes from as many sourc
         return body.loaded_bytes[where] / value_bytes / total if total else None
 
     def a_trip(where: str) -> dict[int, float]:
-        return {width: runs / header_runs for width, runs in sorted(body.widths[where].items())}
+        return {width: runs / body_runs for width, runs in sorted(body.widths[where].items())}
 
     return Anatomy(
-        instructions=warp_inst / header_runs,
-        by_kind={group: runs / header_runs for group, runs in body.groups.most_common()},
+        instructions=warp_inst / body_runs,
+        by_kind={group: runs / body_runs for group, runs in body.groups.most_common()},
         global_loads=a_trip("global"),
         shared_loads=a_trip("shared"),
-        stores=(body.by_kind["global store"] + body.by_kind["shared store"]) / header_runs,
-        multiply_adds=total / WARP_THREADS / header_runs,
+        stores=(body.by_kind["global store"] + body.by_kind["shared store"]) / body_runs,
+        multiply_adds=total / WARP_THREADS / body_runs,
         dtype=dtype,
         is_matrix=body.is_matrix,
         global_operands=operands("global"),
         shared_operands=operands("shared"),
         results=body.sums or None,
         in_flight=in_flight,
-        barriers=body.by_kind["barrier"] / header_runs,
+        barriers=body.by_kind["barrier"] / body_runs,
         address_share=sum(runs for group, runs in body.groups.items() if group in _MOVING) / warp_inst,
         copies_asynchronously=any(one.base in COPIES for one in own),
         unroll=_unroll(own),

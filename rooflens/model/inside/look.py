@@ -8,7 +8,7 @@ from rooflens.model.inside.anatomy import anatomy, longest_wait
 from rooflens.model.inside.budget import Budget
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.instruction import Instruction
-from rooflens.model.inside.loops import Rows, find_rows
+from rooflens.model.inside.loops import Rows, callers_of_libraries, find_rows
 from rooflens.model.inside.waits import find_waits
 from rooflens.model.records import Inside
 
@@ -36,14 +36,13 @@ def look_inside(code: MachineCode, budget: Budget | None = None) -> Inside:
     for loop in rows.loops:
         if loop.kind == "loop":
             in_flight = waits.in_flight.get(longest[loop.id]) if loop.id in longest else None
-            body = anatomy(
-                rows.own[loop.id], code, executed.get(loop.start, 0.0), in_flight, waits, tries=tries[loop.id]
-            )
+            body = anatomy(rows.own[loop.id], code, rows.body_runs[loop.id], in_flight, waits, tries=tries[loop.id])
             loops.append(replace(loop, anatomy=body))
         else:
             loops.append(loop)
     indexes = any(one.is_indexed_constant and one.offset in executed for one in code.instructions)
-    return Inside(tuple(loops), waits.at, code.pcs, rows.row_of, indexes, code.digest, waits.note)
+    callers = callers_of_libraries(code)
+    return Inside(tuple(loops), waits.at, code.pcs, rows.row_of, indexes, code.digest, waits.note, callers)
 
 
 def _tries(rows: Rows) -> dict[int, list[Instruction]]:

@@ -68,7 +68,7 @@ def _line(inside: Inside | None, place: Place) -> HotLine:
     hotspot = place.hotspot
     waits = "; ".join(filter(None, (_waits(hotspot), wait_words(inside, hotspot))))
     return HotLine(
-        place_label(hotspot),
+        place_label(hotspot, inside),
         place.share,
         waits,
         "; ".join(_excess(hotspot)),

@@ -369,7 +369,7 @@ def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot]) -> Table:
         (
             plain(fmt.percent(ratio(spot.measures.get("samples"), total))),
             _waits(kernel, spot),
-            code(place_label(spot)),
+            code(place_label(spot, kernel.inside)),
             *((code(code_of(spot)),) if has_code else ()),
         )
         for spot in hotspots
