@@ -95,7 +95,8 @@ def _scaled(one: Linear, factor: int) -> Linear:
 
 
 def _total(parts: Iterable[Linear]) -> Linear:
-    constant, terms = 0, []
+    constant = 0
+    terms: list[tuple[int, int]] = []
     for part in parts:
         constant += part.constant
         terms += part.terms

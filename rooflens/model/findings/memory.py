@@ -595,15 +595,11 @@ def local_memory(facts: Facts) -> Found | None:
 
 
 def _of_instructions(facts: Facts, local: float) -> tuple[float | None, str, str]:
-    """Hold local loads and stores against the instructions of their kind, else against all; None if these are few.
-
-    A thread at the end of its registers spills, however few these instructions are.
-    """
+    """Hold local loads and stores against the instructions of their kind, else against all; None if these are few."""
     if every := facts.counter("lsu_inst"):
         return local / every, "loads and stores", "local loads and stores / instructions of the LSU pipe"
     part = ratio(local, facts.counter("executed_inst"))
-    is_at_end = (facts.counter("registers_per_thread") or 0.0) > MOST_REGISTERS - SAME_REGISTERS
-    is_told = part is not None and (part >= facts.limits.noise_share or is_at_end)
+    is_told = part is not None and part >= facts.limits.noise_share
     return part if is_told else None, _OF_ALL, "local loads and stores / all instructions"
 
 

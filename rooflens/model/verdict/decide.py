@@ -274,7 +274,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
 
     The full unit has a move of its own where nothing says what fills it, and filling it further is not the aim: DRAM
     below its roof is yet to be filled, and so is a unit that is full for a part of the run only. A kernel of which
-    nothing is known but what it does in vain has to be collected after that.
+    nothing is known but what it does in vain has to be collected after that, and one that ncu no longer profiles last.
     """
     kernel, command_line = facts.kernel, facts.outside.command_line
     if kernel.failed:
@@ -285,10 +285,12 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         return (*asked, *moves) if facts.bound == "unknown" else moves
     ordered = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
     moves = tuple(spelt(facts, beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))))
-    is_open = unmeasured and not_profiled(kernel.compute_capability) is None
+    can_collect = not_profiled(kernel.compute_capability) is None
+    is_open = unmeasured and can_collect
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None
     if facts.bound == "unknown":
-        known = tuple(move for move in moves if move.kind in _WASTE)
+        # Of a chip that ncu knows no longer nothing more can be had.
+        known = tuple(move for move in moves if move.kind in _WASTE or not can_collect)
         return (*known, *asked, *(move for move in moves if move not in known))
     is_told = moves and not is_open and not is_one_sided and _LACKING.isdisjoint(facts.flags)
     return moves if is_told else (*moves, *asked)

@@ -32,11 +32,6 @@ def tensor_moves(facts: Facts) -> tuple[Move, ...]:
     idle = f"tensor cores work {percent(share)} of the time{beside}"
     copying, reading = (sum(facts.stall_shares.get(reason, 0.0) for reason in reasons) for reasons in _WAITS)
     moves = [Move(_overlap(facts, idle, copying), "overlap")]
-    barriers = facts.stall_shares.get("barrier", 0.0)
-    if barriers >= facts.limits.little_share:
-        moves.append(
-            Move(f"wait for fewer warps, or less often: {percent(barriers)} of the waiting is barriers", "barrier")
-        )
     if not facts.stall_shares or copying >= facts.limits.little_share:
         waits = f"{percent(copying)} of the waiting is for global memory" if copying else idle
         move = Move(f"keep more tiles in flight, {deeper(facts)}: {waits}", "inflight")
@@ -145,12 +140,14 @@ def _holds_results(facts: Facts) -> bool:
 def is_large_tile(facts: Facts) -> bool:
     """Return whether a kernel fills an SM by its tile, so that more warps would take away what makes it fast.
 
-    Not so where one block more costs next to nothing in registers.
+    Not so where one block more costs next to nothing in registers, nor where neither a unit nor a wait was measured:
+    nothing else can be said of such a kernel.
     """
     does, threads = facts.does, facts.counter("block_size") or 0.0
     registers = does.registers or 0.0
-    is_large = (does.tile_bytes or 0.0) >= facts.limits.large_tile_bytes or (
-        registers >= facts.limits.tile_registers and threads >= facts.limits.large_block_threads
+    is_large = bool(facts.sides or facts.stall_shares) and (
+        (does.tile_bytes or 0.0) >= facts.limits.large_tile_bytes
+        or (registers >= facts.limits.tile_registers and threads >= facts.limits.large_block_threads)
     )
     share = facts.tensor_share or 0.0
     return (is_large or share > facts.limits.negligible_share) and not _is_next_block_cheap(facts)
