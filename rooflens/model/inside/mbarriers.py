@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.inside.budget import Budget
 from rooflens.model.inside.graph import Graph
@@ -25,7 +26,9 @@ _WAIT, _INITIALISES, _ARRIVES, _COMMIT = "SYNCS.PHASECHK", "SYNCS.EXCH", "SYNCS.
 _ADDRESS = 0xFFFFFF
 """The bits of an address in a block's shared memory; before them stands which block of a cluster it is."""
 _BARRIER_BYTES = 8
-_MOST_DEFINITIONS = 64
+_MOST_DEFINITIONS, _MOST_PRODUCERS = 64, 64
+_DEEPEST = 100
+"""Compilers make an address in at most a dozen steps; what takes more is unknown."""
 
 
 class Phase(Struct, frozen=True):
@@ -56,23 +59,41 @@ def find_phases(graph: Graph, budget: Budget) -> dict[int, Phase]:
     at: dict[int, list[int]] = defaultdict(list)
     for place in about:
         at[addresses[place].constant].append(place)
+    last_products = _last_products(instructions)
+    ending = {address: _ending(instructions, places, last_products) for address, places in at.items()}
+    copied = {address for address, one in ending.items() if one.copies}
     started = {addresses[place].constant: place for place in about if _is(instructions[place], _INITIALISES)}
-    bases = sorted({address.constant for address in addresses.values() if address.goes_round})
-    copied = {one for one, places in at.items() if _of_kinds(instructions, places)[0]}
-    used = {one for one, places in at.items() if len(places) > (one in started)}
+    used = {address for address, places in at.items() if len(places) > (address in started)}
+    bases = {address.constant for address in addresses.values() if address.goes_round}
     # Behind barriers of copies stand those by which their stages are given back.
-    ends = {is_copy: sorted({*bases, *((used - copied) if is_copy else copied)}) for is_copy in (True, False)}
-    found = {}
-    for place in about:
-        if _is(instructions[place], _WAIT):
-            address = addresses[place]
-            copies, commits, arrivals = _of_kinds(instructions, at[address.constant])
-            products = [_product_before(instructions, commit) for commit in commits]
-            producers = copies or [product for product in products if product is not None] or arrivals
-            end = ends[bool(copies)]
-            stages = _stages(instructions, address.constant, started, end) if address.goes_round else None
-            found[place] = Phase(tuple(producers), bool(copies), stages)
+    ends = {is_copy: sorted(bases | ((used - copied) if is_copy else copied)) for is_copy in (True, False)}
+    phases = {}
+    for address in {addresses[place] for place in about if _is(instructions[place], _WAIT)}:
+        phase = ending[address.constant]
+        if address.goes_round:
+            stages = _stages(instructions, address.constant, started, ends[phase.copies])
+            phase = replace(phase, stages=stages)
+        phases[address] = phase
+    return {place: phases[addresses[place]] for place in about if _is(instructions[place], _WAIT)}
+
+
+def _last_products(instructions: Sequence[Instruction]) -> dict[int, int]:
+    """Return by the position of each commit that of the last tcgen05 product before it."""
+    found, last = {}, None
+    for place, one in enumerate(instructions):
+        if is_tcgen05(one.opcode):
+            last = place
+        elif one.base == _COMMIT and last is not None:
+            found[place] = last
     return found
+
+
+def _ending(instructions: Sequence[Instruction], places: Sequence[int], last_products: Mapping[int, int]) -> Phase:
+    """Return what ends the phases of a barrier, of the instructions that are about its address."""
+    copies = [place for place in places if instructions[place].base in BULK_COPIES]
+    products = sorted({last_products[place] for place in places if place in last_products})
+    arrivals = [place for place in places if _is(instructions[place], _ARRIVES)]
+    return Phase(tuple((copies or products or arrivals)[:_MOST_PRODUCERS]), bool(copies), None)
 
 
 def _stages(
@@ -100,18 +121,6 @@ def _value_of(one: Instruction) -> frozenset[int]:
 
 def _is(one: Instruction, what: str) -> bool:
     return one.opcode.startswith(what)
-
-
-def _of_kinds(instructions: Sequence[Instruction], places: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """Return which of some positions copy, which commit products, and which arrive."""
-    copies = [place for place in places if instructions[place].base in BULK_COPIES]
-    commits = [place for place in places if instructions[place].base == _COMMIT]
-    return copies, commits, [place for place in places if _is(instructions[place], _ARRIVES)]
-
-
-def _product_before(instructions: Sequence[Instruction], commit: int) -> int | None:
-    """Return the last tcgen05 product that stands before its commit."""
-    return next((place for place in range(commit - 1, -1, -1) if is_tcgen05(instructions[place].opcode)), None)
 
 
 class _Address(NamedTuple):
@@ -191,6 +200,8 @@ class _Constants:
 
     def _write(self, register: int, place: int) -> _Address:
         key = register, place
+        if len(self._open) >= _DEEPEST:
+            return _Address(0, goes_round=False)
         if key not in self._written:
             one = self._instructions[place]
             self._open.add(key)

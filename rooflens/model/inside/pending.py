@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -165,13 +165,21 @@ class Holders(Pending[int]):
     def instructions(self, facts: int, most: int) -> list[int]:
         """List the positions of the first instructions that some facts are about."""
         found: list[int] = []
-        digits = f"{facts:b}"[::-1]
-        at = digits.find("1")
-        while at >= 0 and len(found) < most:
+        for at in _ones(facts):
+            if len(found) == most:
+                break
             if not found or found[-1] != self.positions[at]:
                 found.append(self.positions[at])
-            at = digits.find("1", at + 1)
         return found
+
+
+def _ones(number: int) -> Iterator[int]:
+    """Yield the places of the bits of a number that are set, the lowest first."""
+    digits = f"{number:b}"[::-1]
+    at = digits.find("1")
+    while at >= 0:
+        yield at
+        at = digits.find("1", at + 1)
 
 
 class Took(NamedTuple):
@@ -227,6 +235,8 @@ The group that is still open comes first, then the newest closed.
 
 _MOST_GROUPS = 16
 """Kernels have at most eight under way; older ones count as one."""
+_MOST_MEMBERS = 256
+"""Of more members that are waited for the first are told; real code has some dozens."""
 
 
 class Groups(Pending[Tiles]):
@@ -289,11 +299,11 @@ class Groups(Pending[Tiles]):
         return tuple(left | right for left, right in zip_longest(one, other, fillvalue=0))
 
     def awaited(self, state: Tiles, leaves: int) -> list[int]:
-        """Return the positions of the members that a wait waits for, where these groups are under way before it."""
+        """Return the positions of the first members that a wait waits for, given the groups under way before it."""
         waited = 0
         for group in state[2 + leaves :]:
             waited |= group
-        return [place for number, place in enumerate(self.members) if waited >> number & 1]
+        return [self.members[number] for number in islice(_ones(waited), _MOST_MEMBERS)]
 
     def left(self, state: Tiles, leaves: int) -> int:
         """Return how many groups are under way behind a wait."""
