@@ -159,7 +159,7 @@ class Kernel(Mapping[str, Any]):
         """Write the HTML that a notebook shows: verdict and findings, without script."""
         from rooflens.api.rendering import kernel_html
 
-        return kernel_html(self._analysis)
+        return kernel_html(self._source.report, self._analysis)
 
     @property
     def analysis(self) -> Analysis:
@@ -458,7 +458,7 @@ class Kernel(Mapping[str, Any]):
         >>> kernel.function_name in kernel.explain()
         True
         """
-        from rooflens.report.text.digest import explain
+        from rooflens.report.kernel.document import explain
 
         return Text(explain(self._source.report, self._analysis))
 

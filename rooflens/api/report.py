@@ -436,8 +436,9 @@ class Report:
         'page.html'
         """
         from rooflens.files import write_whole
+        from rooflens.writing.naming import default_title
         from rooflens.writing.outputs import check_named
-        from rooflens.writing.rendering import default_title, render
+        from rooflens.writing.rendering import render
 
         file = Path(path)
         style = check_named(file, ("html", "md", "png", "svg", "json", "csv"), force=force)
@@ -457,7 +458,8 @@ class Report:
         >>> import rooflens as rl
         >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").show(height=600)
         """
-        from rooflens.writing.rendering import default_title, render
+        from rooflens.writing.naming import default_title
+        from rooflens.writing.rendering import render
 
         def page() -> str:
             return render(self._found, "html", title=default_title(self.runs)).data.decode()

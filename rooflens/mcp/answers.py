@@ -48,19 +48,18 @@ from rooflens.model.verdict_classes import BOUNDS
 from rooflens.report.content import build_content
 from rooflens.report.document import Column, Span, Table, Words, bullets, code, few, paragraph
 from rooflens.report.forecast.data import PREDICTION, to_objects
+from rooflens.report.kernel.document import explain
+from rooflens.report.kernel.places import hot_table
 from rooflens.report.text.digest import (
     BYTES_PER_TOKEN,
     LEAST_TOKENS,
     digest,
-    explain,
-    file_of,
-    hot_table,
     in_report,
-    short_name,
     tokens_of,
 )
 from rooflens.report.text.hotspots import listings
-from rooflens.report.text.table import MARKS, verdict_words
+from rooflens.report.words.kernel import file_of, short_name
+from rooflens.report.words.verdicts import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.writing.about import explained
 from rooflens.writing.answers import of_comparison, of_forecasts, of_traces
@@ -173,8 +172,8 @@ class Answers:
         """Explain one kernel: verdict, what to try in which order, where, why, caveats, and last the counters."""
         whole, chosen, others = self._chosen(path, kernel, nvtx)
         head, *parts = explain(whole, chosen).split("\n\n")
-        verdict = "\n\n".join((head, *others, *parts[:2]))
-        text = "\n\n".join((verdict, *parts[2:]))
+        verdict = "\n\n".join((head, *others, *parts[:3]))
+        text = "\n\n".join((verdict, *parts[3:]))
         group = next(one for one in summarize(whole.analyses) if identity(one.analysis) == identity(chosen))
         page = _page(text, offset, max_tokens, least=len(verdict.splitlines()))
         return Answer(page, _EXPLAINED.json(group))

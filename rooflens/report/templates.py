@@ -1,41 +1,99 @@
-"""HTML from templates: everything that is not a template is escaped.
-
-Compiling the templates of a small page takes longer than filling them, so what they compile to is kept in the user's
-cache folder.
-"""
+"""HTML from templates, the only place where mark-up is written: everything that is not a template is escaped."""
 
 from __future__ import annotations
 
-import hashlib
 import re
-import sys
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import jinja2
-from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.ext import Extension
-from jinja2.filters import FILTERS
-from markupsafe import Markup
+from markupsafe import Markup, escape
+from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.cache import keep, kept
 from rooflens.model.verdict.sentences import gain_figure, gain_how, resource_label
-from rooflens.model.verdict_classes import SHOWN_CLASSES
-from rooflens.report.html.parts import bar, code_spans, meter, shape
-from rooflens.report.html.theme import css_class
-from rooflens.report.words import labels as words
-from rooflens.report.writers.html import drawing
+from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of
+from rooflens.report.document import Chart, Document, Opportunities, Table, Words
+from rooflens.report.html import blocks
+from rooflens.report.html.embed import json_text
+from rooflens.report.html.theme import LOOKS, css_class, is_hollow
+from rooflens.report.words import labels
 
-if TYPE_CHECKING:
-    from jinja2.bccache import Bucket
+
+class Drawing(Struct, frozen=True):
+    """A chart, ready to be placed.
+
+    Attributes:
+        key: Its name in the page: the specification is the JSON block `spec-<key>`.
+        spec: What Vega-Lite draws.
+        label: What it shows, for readers who do not see it.
+        notes: Sentences below it.
+        save: What its buttons for saving are called, before the format.
+        data: The rows that it draws; None where another part of the page lists them.
+        holder: What holds its data where scripts are off.
+    """
+
+    key: str
+    spec: Mapping[str, Any]
+    label: str
+    notes: Sequence[Words] = ()
+    save: str = ""
+    data: Table | None = None
+    holder: str = "the table below holds its data"
 
 
 def render(template: str, **values: Any) -> Markup:
-    """Fill the template `assets/<template>.html`, named `folder/name`, with values."""
-    return Markup(_environment().get_template(f"{template}.html").render(**values))  # noqa: S704 -- autoescaped above
+    """Fill a template of `assets`, named `folder/name`, or one of its parts, `folder/name#part`, with values."""
+    _macros()
+    name, _, part = template.partition("#")
+    filled = _environment().get_template(f"{name}.html")
+    if not part:
+        return Markup(filled.render(**values))  # noqa: S704 -- autoescaped
+    return Markup("".join(filled.blocks[part](filled.new_context(values))))  # noqa: S704 -- autoescaped
+
+
+def write_blocks(document: Document, room: blocks.Room | None = None) -> Markup:
+    """Write blocks one after the other, as a part of a page.
+
+    Args:
+        document: The blocks.
+        room: What the page has room for; by default all.
+    """
+    return Markup(_macros().blocks(document, room or blocks.Room()))  # noqa: S704 -- autoescaped
+
+
+def write_document(document: Document, room: blocks.Room) -> Markup:
+    """Write what a page of one document shows."""
+    return Markup(_macros().whole(document, room))  # noqa: S704 -- autoescaped
+
+
+def write_for_notebook(answer: Words, first: Opportunities | None, notes: Sequence[str], picture: str = "") -> Markup:
+    """Write an answer with its first rows for the cell of a notebook: no script, no style sheet.
+
+    Args:
+        answer: The headline.
+        first: What to do first.
+        notes: Lines below it.
+        picture: An SVG beside it, in base64; empty for none.
+    """
+    return Markup(_macros().in_notebook(answer, first, notes, picture))  # noqa: S704 -- autoescaped
+
+
+def write_words(words: Words) -> Markup:
+    """Write a line of words."""
+    if isinstance(words, str) and "`" not in words:  # most are, and a macro takes ten times as long
+        return escape(blocks.safe(words).replace(" -> ", " \u2192 "))
+    return Markup(_macros().spans_of(blocks.styled(words)))  # noqa: S704 -- autoescaped
+
+
+def _drawn(chart: Chart) -> Drawing | None:
+    spec = chart.draw()
+    if spec is None:
+        return None
+    holder = "the words and tables on this page hold its data"
+    return Drawing(chart.key, spec, chart.label, chart.notes, save=f"Save the chart {chart.key} as", holder=holder)
 
 
 _BLOCK = r"</?(?:table|thead|tbody|tr|th|td|ul|ol|li|dl|dt|dd|div|p|section|details|figure|figcaption|h2|h3)\b"
@@ -51,37 +109,28 @@ class _Dense(Extension):
         return re.sub(rf"\n+(?={_BLOCK})", "", margin)
 
 
-class _Compiled(BytecodeCache):
-    """Keep what templates compile to, for the same text, Jinja, Python and environment."""
-
-    def get_source_checksum(self, source: str) -> str:
-        """Name what a template compiles to: its text, and all that reads it."""
-        readers = (jinja2.__version__, Path(__file__).read_text(encoding="utf-8"))
-        return hashlib.sha256("\0".join((source, *readers)).encode()).hexdigest()
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Read a compiled template, if it is there."""
-        data = kept(_compiled_name(bucket))
-        if data is not None:
-            bucket.bytecode_from_string(data)
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Write a compiled template."""
-        keep(_compiled_name(bucket), bucket.bytecode_to_string())
+_SHARED = (
+    "rows_table",
+    "zoom",
+    "isolated",
+    "bar",
+    "drawing",
+    "facts_line",
+    "json_block",
+    "meter",
+    "scrolling",
+    "shape",
+)
+"""Macros of blocks that all templates may use."""
 
 
-def _compiled_name(bucket: Bucket) -> str:
-    return f"templates/{bucket.key}.{sys.implementation.cache_tag}"
-
-
-def _late(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Call a function when a template is filled, even for constants: compiled templates must not depend on our code."""
-
-    @pass_context
-    def called(_context: object, *args: Any, **options: Any) -> Any:
-        return function(*args, **options)
-
-    return called
+@cache
+def _macros() -> Any:
+    """Load the macros of blocks; every template may use some."""
+    environment = _environment()
+    module = environment.get_template("shared/blocks.html").module
+    environment.globals.update({name: getattr(module, name) for name in _SHARED})
+    return module
 
 
 @cache
@@ -94,8 +143,7 @@ def _environment() -> Environment:
         extensions=[_Dense],
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_late(lambda value: fmt.unbroken(value) if type(value) is str else value),
-        bytecode_cache=_Compiled(),
+        finalize=lambda value: blocks.safe(value) if type(value) is str else value,
     )
     environment.filters.update(
         number=fmt.significant,
@@ -113,26 +161,30 @@ def _environment() -> Environment:
         date=fmt.date,
         level=resource_label,
         resource=resource_label,
-        stall=words.stall_label,
-        flag=words.flag_label,
-        flag_name=words.flag_name,
+        stall=labels.stall_label,
+        flag=labels.flag_label,
+        flag_name=labels.flag_name,
         figure=gain_figure,
         how=gain_how,
-        code=code_spans,
+        words=write_words,
         css=css_class,
+        bound_of=bound_of,
+        json=json_text,
+        kind=lambda block: type(block).__name__,
+        untitled=blocks.untitled,
+        drawn=_drawn,
+        at=blocks.at,
+        belongs=blocks.belongs,
         zip=zip,
     )
-    environment.filters.update(
-        {name: _late(called) for name, called in environment.filters.items() if FILTERS.get(name) is not called}
-    )
+    environment.tests["hollow"] = is_hollow
     environment.globals.update(
         classes=SHOWN_CLASSES,
-        bound_labels=words.BOUND_LABELS,
+        bound_labels=labels.BOUND_LABELS,
+        looks=LOOKS,
         count=fmt.count,
         missing=fmt.MISSING,
-        meter=meter,
-        shape=shape,
-        bar=bar,
-        chart=drawing,
+        worth_words=blocks.WORTH_WORDS,
+        write_blocks=write_blocks,
     )
     return environment

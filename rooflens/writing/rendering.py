@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from rooflens.model.predict.measured import Checked
     from rooflens.model.records import AnalyzedReport
-    from rooflens.report.document import Document
 
 PICTURES = ("png", "svg")
 
@@ -84,15 +82,10 @@ def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
             rules=expected.rules,
         )
 
-    def document() -> Document:
-        from rooflens.report.content import build_content
-        from rooflens.report.text.markdown import report_document
-        from rooflens.report.words.expectations import expectations_document
+    def kernels() -> Answer:
+        return of_kernels(found, title=title, expected=expected.check(found.reports))
 
-        content = build_content(found.reports, title, found.limits, found.failures)
-        return (*report_document(content), *expectations_document(expected.check(found.reports), found.reports))
-
-    return Answer(document, {**of_kernels(found).data, "html": page})
+    return Answer(lambda: kernels().document(), {**of_kernels(found).data, "html": page})
 
 
 def _picture(found: Analyzed, style: str, title: str, *, dark: bool) -> Rendered:
@@ -101,17 +94,6 @@ def _picture(found: Analyzed, style: str, title: str, *, dark: bool) -> Rendered
 
     picture = draw_rooflines(build_content(found.reports, title, found.limits, found.failures), dark=dark)
     return Rendered({"png": picture.png, "svg": picture.svg.encode}[style](), picture.notes)
-
-
-def default_title(runs: Sequence[Run]) -> str:
-    """Name a page after its reports, in the order of their recording."""
-    from rooflens.ingest.reports.inputs import ENDINGS
-    from rooflens.model.compare.versions import in_order
-
-    names = [Path(run.source).name for run in in_order(runs)]
-    for ending in ENDINGS:
-        names = [name.removesuffix(ending) for name in names]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def bundled(runs: Sequence[Run]) -> dict[str, Prediction]:

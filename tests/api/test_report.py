@@ -195,7 +195,7 @@ def test_a_notebook_shows_the_first_kernels_and_counts_the_others(tmp_path: Path
     """A notebook shows the page's first three rows, and says where to find the others."""
     kernels = [KernelSpec(f"kernel_{i}()", {"gpu__time_duration.sum": 20000.0}) for i in range(53)]
     html = rl.open(write_report(tmp_path / "x.ncu-rep", ReportSpec(kernels)))._repr_html_()
-    assert html.count("<code>") == 3
+    assert len(re.findall(r"<b>\d <code>", html)) == 3
     assert "50 more" in html
 
 
@@ -221,7 +221,7 @@ def test_a_notebook_without_the_renderer_shows_all_but_the_picture(
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     html = report._repr_html_()
     assert "<img" not in html
-    assert html.count("pip install &#x27;vl-convert-python&gt;=1.8&#x27;") == 1
+    assert html.count("pip install &#39;vl-convert-python&gt;=1.8&#39;") == 1
     assert re.findall("<code>.*?</code>", html) == re.findall("<code>.*?</code>", whole)
     kernel = report[0]
     assert kernel._repr_html_()
@@ -295,7 +295,8 @@ def test_pandas_takes_a_report_as_polars_does(report: rl.Report) -> None:
 
 def test_every_face_has_the_order_of_the_table(report: rl.Report, attention: Path) -> None:
     """Kernels, groups and frames keep the order of `analyze`, with failed kernels last."""
-    rows = [line.split()[0] for line in printed("analyze", attention).splitlines() if line.startswith(("flash", "att"))]
+    table = printed("analyze", attention).partition("\nkernel ")[2]
+    rows = [line.split()[0] for line in table.splitlines() if line.startswith(("flash", "att"))]
     assert len(rows) >= 4
     assert [kernel["short_name"].split()[0] for kernel in report] == rows[:4]
     keys = [kernel.key for kernel in report]

@@ -25,10 +25,10 @@ from rooflens.cli import console
 from rooflens.cli.group import COMMANDS, main
 from rooflens.model.summary import summarize
 from rooflens.report.about import columns_document
-from rooflens.report.document import Bars, Block, Column, Columns, Document, Table, Words, spans
-from rooflens.report.text.digest import explain_document
+from rooflens.report.document import Column, Document, Table, Words, for_text, spans
+from rooflens.report.kernel.document import KernelView, kernel_document
+from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.text.hotspots import hotspots_document, listings
-from rooflens.report.text.table import kernels_document
 from rooflens.report.writers import terminal
 from rooflens.report.writers.terminal import to_terminal
 
@@ -142,7 +142,9 @@ def test_kernels_of_the_corpus_on_every_terminal(corpus: Path, monkeypatch: pyte
     analyses = reports.analyses
     assert len(analyses) > 30
     documents = [kernels_document(summarize(analyses)), hotspots_document(listings(analyses, None, 5))]
-    documents += [explain_document(report, report.analyses[0]) for report in reports.reports if report.analyses]
+    documents += [
+        kernel_document(KernelView(report, report.analyses[0])) for report in reports.reports if report.analyses
+    ]
     offenders = [what for document in documents for what in of_document(document)]
     assert not offenders, "\n".join(dict.fromkeys(offenders))
 
@@ -169,20 +171,8 @@ def columns_of(document: Document) -> list[Column]:
 
 
 def tables_of(document: Document) -> Iterator[Table]:
-    """Yield all tables, including those drawn as bars on a page."""
-    for block in flat(document):
-        if isinstance(block, Table | Bars):
-            yield block.table if isinstance(block, Bars) else block
-
-
-def flat(document: Document) -> Iterator[Block]:
-    """Yield a document's blocks as a terminal shows them, including those side by side on a page."""
-    for block in document:
-        if isinstance(block, Columns):
-            for part in block.parts[:1] if block.told else ():
-                yield from flat(part)
-        else:
-            yield block
+    """Yield all tables that a terminal shows."""
+    return (block for block in for_text(document) if isinstance(block, Table))
 
 
 def wrong(text: str, whole: str, width: int) -> Iterator[str]:
@@ -199,7 +189,7 @@ def wrong(text: str, whole: str, width: int) -> Iterator[str]:
 
 def alike(document: Document, width: int) -> Iterator[str]:
     """List different rows that look the same, and prose that does not wrap at words."""
-    prose = tuple(block for block in flat(document) if not isinstance(block, Table | Bars))
+    prose = tuple(block for block in for_text(document) if not isinstance(block, Table))
     words = to_terminal(prose).split()
     short = [word for word in words if len(word) < width - 6]
     if not Counter(to_terminal(prose, width).split()) >= Counter(short):

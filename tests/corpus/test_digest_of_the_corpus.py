@@ -11,7 +11,8 @@ from rooflens.ingest.load import Loaded
 from rooflens.model.analyze import analyze
 from rooflens.model.records import AnalyzedReport, timed
 from rooflens.model.summary import identity
-from rooflens.report.text.digest import DEFAULT_TOKENS, digest, explain, tokens_of
+from rooflens.report.kernel.document import explain
+from rooflens.report.text.digest import DEFAULT_TOKENS, digest, tokens_of
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,15 +13,13 @@ from rooflens.errors import InputError
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Level, Pipe
-from rooflens.model.summary import summarize
 from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.cards.card import cards
-from rooflens.report.text.digest import digest, explain
-from rooflens.report.text.markdown import report_document
-from rooflens.report.text.table import kernels_document, steps
+from rooflens.report.kernel.document import explain
+from rooflens.report.overview.document import Asked, overview
+from rooflens.report.text.digest import digest
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal
 
@@ -91,11 +88,11 @@ def _own(analysis: Analysis, name: str, stage: str | None = None) -> float | Non
 
 def faces(one: AnalyzedReport, analysis: Analysis) -> Iterator[tuple[str, str]]:
     """Yield every text about a kernel, by name of its output."""
-    verdict, kernels = analysis.verdict, summarize([analysis])
+    verdict, content = analysis.verdict, build_content([one], "report", default_thresholds())
     yield "explain", explain(one, analysis)
     yield "digest", digest([one])
-    yield "table", to_terminal((*kernels_document(kernels), *steps(kernels, ["x"])), 200)
-    yield "Markdown", to_markdown(report_document(build_content([one], "report", default_thresholds())))
+    yield "table", to_terminal(overview(content, "terminal", Asked(place=("x",))), 200)
+    yield "Markdown", to_markdown(overview(content, "file"))
     sentences = (verdict.sentence, *verdict.evidence, *verdict.advice, verdict.cause or "")
     yield "JSON", "\n".join((*sentences, *(text for found in analysis.findings for text in (found.title, found.move))))
 
@@ -129,13 +126,6 @@ def contradictions(text: str, analysis: Analysis) -> Iterator[str]:
 
 def _scale(prefix: str) -> float:
     return 1000.0 ** ("", "k", "M", "G", "T", "P").index(prefix)
-
-
-def page_bars(one: AnalyzedReport) -> str:
-    """Return the words of the bars in cards; other parts name units for other reasons, e.g. hit rates and opcodes."""
-    drawn = cards(build_content([one], "page", default_thresholds())).by_launch.values()
-    words = (html.unescape(_MARKUP.sub(" ", card)).replace("\u00a0", " ") for card in drawn)
-    return "\n".join(bars for card in words for bars in _BARS.findall(" ".join(card.split())))
 
 
 def _files(corpus: Path) -> list[Path]:
@@ -182,17 +172,4 @@ def test_no_two_per_cents_stand_for_one_thing(every: list[tuple[AnalyzedReport, 
             where = f"{analysis.kernel.source} {analysis.kernel.index} {face}"
             wrong += [f"{where}: {said}" for said in contradictions(text, analysis)]
     assert compared > 500
-    assert wrong == []
-
-
-def test_a_page_draws_the_same_per_cents(every: list[tuple[AnalyzedReport, Analysis]]) -> None:
-    """Bars of levels and pipes on the page have the same per cents as the texts."""
-    wrong, compared = [], 0
-    for one, analysis in every:
-        bars = page_bars(one)
-        compared += sum(1 for _ in _claims(bars, analysis))
-        wrong += [
-            f"{analysis.kernel.source} {analysis.kernel.index}: {said}" for said in contradictions(bars, analysis)
-        ]
-    assert compared > 100
     assert wrong == []

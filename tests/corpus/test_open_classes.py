@@ -20,21 +20,23 @@ from rooflens.model.verdict_classes import BOUNDS, bound_of, is_open
 from rooflens.report.comparison.rows import limiter, limiter_words
 from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_csv, to_document
-from rooflens.report.document import spans
-from rooflens.report.html.parts import shape
-from rooflens.report.page.cards.card import cards
+from rooflens.report.document import Span, spans
+from rooflens.report.kernel.document import explain
+from rooflens.report.overview.document import overview
+from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.page.first_screen import what_first
+from rooflens.report.page.kernels import kernels
 from rooflens.report.page.program_map import program_map
 from rooflens.report.page.selectors import items
 from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import kernel_rows
 from rooflens.report.summary import ranked, segments
-from rooflens.report.text.digest import digest, explain
+from rooflens.report.templates import write_words
+from rooflens.report.text.digest import digest
 from rooflens.report.text.digest.kernel import block, row
-from rooflens.report.text.markdown import report_document
-from rooflens.report.text.table import kernels_document, verdict_words
 from rooflens.report.words import ladder
 from rooflens.report.words.change import limiter_sentence
+from rooflens.report.words.verdicts import verdict_words
 from rooflens.report.writers.markdown import to_markdown
 
 _FEWEST = 100
@@ -128,7 +130,7 @@ def test_sums_by_class_do_not_count_open_ones_as_sure(published: list[AnalyzedRe
                 offenders.append((report.run.source[-40:], shown, time_ns, wanted_ns))
         texts = {
             "list": str(what_first(page)),
-            "Markdown": to_markdown(report_document(page)),
+            "Markdown": to_markdown(overview(page, "file")),
             "digest": digest((report,)),
         }
         for part in segments(page.counted) if sum(class_times_ns(page.counted).values()) else ():
@@ -143,10 +145,11 @@ def test_the_page_draws_an_open_class_hollow(published: list[AnalyzedReport]) ->
     """Its symbol is hollow in ranking and card, and its time span in the table is styled accordingly."""
     offenders = []
     for report, page in _with_open_ones(published):
-        html = str(what_first(page)) + str(cards(page))
+        html = str(what_first(page)) + str(kernels(page))
         for group in page.kernels:
             shown = group.analysis.verdict.shown_class
-            if is_open(shown) and ("hollow" not in str(shape(shown)) or str(shape(shown)) not in html):
+            sign = str(write_words(Span("", shown))).removeprefix('<span class="nowrap">').removesuffix("</span>")
+            if is_open(shown) and ("hollow" not in sign or sign not in html):
                 offenders.append((report.run.source[-40:], shown))
         cells = [cell for table in kernels_document(page.kernels) for line in table.rows for cell in line]
         styles = {span.style for cell in cells for span in spans(cell)}

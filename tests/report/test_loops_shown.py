@@ -13,8 +13,9 @@ from rooflens.model.inside.look import look_inside
 from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Inside, Kernel, Loop, Run
 from rooflens.model.verdict.inside import job_of
 from rooflens.report.data import to_document
-from rooflens.report.page.cards.loops import loop_bars
-from rooflens.report.text.digest import explain
+from rooflens.report.document import Lines
+from rooflens.report.kernel.document import explain
+from rooflens.report.kernel.places import loops
 from rooflens.report.words.inside import (
     counted,
     inside_line,
@@ -115,13 +116,15 @@ def test_json_holds_loops_and_waits(analysis: Analysis) -> None:
     assert kernel["loops_note"] is None
 
 
-def test_a_card_draws_loops_as_bars(analysis: Analysis) -> None:
-    """Each bar says what the loop does and what limits it; without loops there are no bars."""
-    figure = loop_bars(analysis.loops, None)
-    assert figure is not None
-    assert [(line.label, line.share) for line in figure.lines] == [("gemm.cu:6", 0.9), ("epilogue, gemm.cu:9", 0.06)]
-    assert "waits for global memory, 89 %" in figure.lines[0].waits
-    assert loop_bars(analyze(make_kernel()).loops, None) is None
+def test_a_page_draws_loops_as_lines(analysis: Analysis) -> None:
+    """Each says what the loop does and what limits it, and can be chosen; without loops there are none."""
+    (figure,) = (block for block in loops(analysis) if isinstance(block, Lines))
+    assert [(row.label, row.share, row.loop != "") for row in figure.rows] == [
+        ("gemm.cu:6", 0.9, True),
+        ("epilogue, gemm.cu:9", 0.06, False),
+    ]
+    assert "waits for global memory, 89 %" in figure.rows[0].notes[0]
+    assert loops(analyze(make_kernel())) == ()
 
 
 def test_integer_operations_of_a_loop_are_not_called_flops(analysis: Analysis) -> None:

@@ -60,7 +60,7 @@ def explain(
     from msgspec.structs import replace
 
     from rooflens.model.ranking import most_at_stake
-    from rooflens.report.text.digest import explain_document
+    from rooflens.report.kernel.document import KernelView, kernel_document
     from rooflens.report.words.expectations import expectations_document
     from rooflens.writing.answers import Answer, of_kernels
 
@@ -76,7 +76,7 @@ def explain(
     alone = [replace(report, analyses=(chosen,))]
     expected = None if stated is None else find_expected(alone, stated).check(alone)
     answer = Answer(
-        lambda: (*explain_document(report, chosen), *expectations_document(expected or (), alone)),
+        lambda: (*kernel_document(KernelView(report, chosen)), *expectations_document(expected or (), alone)),
         of_kernels(found, expected=expected).data,
     )
     deliver(answer, style or ("table" if sys.stdout.isatty() else "md"))

@@ -103,7 +103,8 @@ def report(
         _report_traces(answer, style, output, title, table=table, opened=opened)
         return
     from rooflens.writing.answers import of_kernels
-    from rooflens.writing.rendering import default_title, render
+    from rooflens.writing.naming import default_title
+    from rooflens.writing.rendering import render
 
     stated = read_stated(predict)
     found = load_analyzed(

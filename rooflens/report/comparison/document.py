@@ -19,7 +19,6 @@ from rooflens.format import (
     given_percent,
     percent,
     plain_name,
-    sentence_case,
 )
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change
 from rooflens.model.compare.findings import changed_findings, findings_sentence
@@ -64,6 +63,7 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
+from rooflens.report.overview.document import of_ladder
 from rooflens.report.path.chart import PageRoofs, path_chart
 from rooflens.report.path.placing import has_path
 from rooflens.report.words.change import change_sentence, kernel_names, looked_at, total_sentence
@@ -71,13 +71,9 @@ from rooflens.report.words.inside import loop_place
 from rooflens.report.words.ladder import (
     KERNELS_SHOWN,
     NAME_WIDTH,
-    headline,
     kernel_cells,
     kernel_title,
-    ladder_bars,
-    ladder_warnings,
-    subject,
-    try_next,
+    program_headline,
 )
 
 MAX_DRAWN_PROGRAMS = 5
@@ -135,7 +131,7 @@ def comparison_document(
         if not ladder.pairs:
             blocks += _blocks(ladder, drawn.get(id(ladder)), roofs)
             continue
-        blocks += ladder_blocks(ladder, f"sides-{i}", roofs)
+        blocks += ladder_blocks(ladder, f"sides-{i}", roofs, is_alone=len(ladders) == 1)
         shown = [drawn[id(pair)] for pair in ladder.pairs if id(pair) in drawn]
         blocks += [Columns((tuple(_blocks(pair.comparison, pair, roofs)),)) for pair in shown]
     if unpaired:
@@ -157,7 +153,7 @@ def heading(ladders: Sequence[Ladder]) -> tuple[str, list[str], str]:
     facts: list[str] = []
     if len(ladders) == 1:
         (one,) = ladders
-        title = f"{one.program}: {headline(one) if one.pairs else total_sentence(one)}"
+        title = one.program if one.pairs else f"{one.program}: {total_sentence(one)}"
         facts = [] if one.pairs else [*_counts(one)]
     elif any(one.pairs for one in ladders):
         title = f"{len(ladders)} programs, {'each ' if all(one.pairs for one in ladders) else ''}in several versions"
@@ -238,14 +234,12 @@ def _overview(ladders: Sequence[Ladder]) -> Table:
     return Table(columns, tuple(rows), label="All programs")
 
 
-def ladder_blocks(ladder: Ladder, key: str, roofs: PageRoofs) -> Iterator[Block]:
+def ladder_blocks(ladder: Ladder, key: str, roofs: PageRoofs, *, is_alone: bool = True) -> Iterator[Block]:
     """Show the versions of a program one below the other, what to try next, and its other kernels."""
-    yield Heading((Span(ladder.program, "literal"), f": {headline(ladder)}"), 3)
-    if following := try_next(ladder):
-        yield Paragraph((following,), "answer")
-    said = (ladder_bars(ladder), paragraph(sentence_case(subject(ladder))))
-    way = ((path_chart(ladder, f"path-{key}", roofs),),) if has_path(ladder) else ()
-    yield Columns((said, *way), told=True)
+    if is_alone:
+        yield Paragraph((program_headline(ladder),), "answer")
+    way = (path_chart(ladder, f"path-{key}", roofs),) if has_path(ladder) else ()
+    yield from of_ladder(ladder, is_alone=is_alone, way=way)
     if ladder.fastest and len(ladder.kernels) > 1:
         yield _over_sides(ladder, key)
     names = kernel_names(ladder)
@@ -264,8 +258,6 @@ def ladder_blocks(ladder: Ladder, key: str, roofs: PageRoofs) -> Iterator[Block]
             amount=len(ladder.kernels),
             rest=" that take less time",
         )
-    if found := ladder_warnings(ladder):
-        yield bullets([*found])
 
 
 def _blocks(comparison: Ladder, drawn: Program | None, roofs: PageRoofs) -> Iterator[Block]:
@@ -378,11 +370,12 @@ def _one_sided(comparison: Ladder) -> Words:
 def _drawn(program: Program, roofs: PageRoofs) -> Iterator[Block]:
     """Draw where the time went and the roofline, and list the numbers of each kernel on both sides."""
     mark = ": synthetic data" if program.is_synthetic else ""
-    charts = [("Where the time went", _waterfall(program, mark))]
+    charts = [("Where the time went", _waterfall(program, mark))] if program.comparison.speed.factor else []
     sides = (one for row in program.rows for one in (row.change.base, row.change.head) if one)
     if any(map(standing, sides)):
         charts.append(("Roofline, before and after", _roofline(program, mark, roofs)))
-    yield Columns(tuple((Heading(title, 4), chart) for title, chart in charts))
+    if charts:
+        yield Columns(tuple((Heading(title, 4), chart) for title, chart in charts))
     yield Columns(((Folded("Launches, intensity and shares of each kernel", (_numbers(program),)),),))
 
 

@@ -20,8 +20,7 @@ from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, r
 from rooflens.report.roofline.chart import default_level, roofline_spec
 from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import clock_text
-from rooflens.report.templates import render
-from rooflens.report.writers.html import Drawing
+from rooflens.report.templates import Drawing, render
 
 MAX_DATA_ROWS = 200
 """Rows of the table behind a chart; the kernels table and the JSON hold the rest."""
@@ -220,7 +219,7 @@ def charts(figures: Sequence[RooflineFigure], *, collects: str, aggregated: bool
         failed_count: Launches that failed.
     """
     return render(
-        "report/charts",
+        "report/page#charts",
         collecting=collects,
         aggregated=aggregated,
         failed_count=failed_count,

@@ -20,8 +20,7 @@ from rooflens.model.summary import KernelSummary, Launch, best_move, cautions, k
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
-from rooflens.report.html.embed import json_block
-from rooflens.report.page.cards.card import Cards, cards
+from rooflens.report.page.cards import Card, cards
 from rooflens.report.templates import render
 from rooflens.report.words.labels import UNITS
 
@@ -300,7 +299,7 @@ class Row(Struct, frozen=True):
     flags: tuple[str, ...]
     at_roof: bool
     parts: Sequence[tuple[str, float]]
-    cards: tuple[Markup, ...]
+    cards: tuple[Card, ...]
     launches: Launches | None
     opens: bool
 
@@ -319,19 +318,16 @@ def kernels(content: Content) -> Markup:
         for i, one in enumerate(content.listed)
     ]
     return render(
-        "report/kernels_table",
+        "report/kernels",
         content=content,
         columns=[column for column, _ in shown],
         waiting=[(place, column) for place, column, _ in waiting],
-        waiting_cells=json_block("waiting-cells", {one.key: [*map(_packed, cells)] for _, one, cells in waiting}),
+        waiting_cells={one.key: [*map(_packed, cells)] for _, one, cells in waiting},
         sets=[(name, [column for column, _ in offered[1:] if column.of == name]) for name in SETS],
         rows=rows,
         alone=len(rows) == 1 and content.other is None,
         offers_intensity=any(column.key.endswith("_per_byte") for column, _ in offered),
         offers_unit=any(column.key == "leader" for column, _ in offered),
-        has_gains=shown_cards.has_gains,
-        common=shown_cards.common,
-        texts=shown_cards.texts,
         uncarded=sum(not row.cards for row in rows),
     )
 
@@ -345,12 +341,17 @@ def _packed(cell: Cell) -> list[str]:
 
 
 def _row(
-    group: KernelSummary, cells: Sequence[tuple[Column, Cell]], shown_cards: Cards, longest: float, *, lists: bool
+    group: KernelSummary,
+    cells: Sequence[tuple[Column, Cell]],
+    shown_cards: Mapping[str, Card],
+    longest: float,
+    *,
+    lists: bool,
 ) -> Row:
-    median, by_launch = group.representative.key, shown_cards.by_launch
+    median = group.representative.key
     keys = (median, *(launch.key for launch in group.launches if launch.key != median))
-    own = tuple(by_launch[key] for key in keys if key in by_launch)
-    below = launches(group.launches, by_launch.keys()) if lists and len(group.launches) > 1 else None
+    own = tuple(shown_cards[key] for key in keys if key in shown_cards)
+    below = launches(group.launches, shown_cards.keys()) if lists and len(group.launches) > 1 else None
     return Row(
         key=group.key,
         median=median,

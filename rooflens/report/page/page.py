@@ -13,12 +13,11 @@ from rooflens.model.predict.measured import Prediction, Rule
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.report.content import Content, build_content
-from rooflens.report.html.document import document
-from rooflens.report.html.embed import json_block, table_library
+from rooflens.report.html.embed import table_library
+from rooflens.report.overview.headline import headline
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.expectations import predicted
 from rooflens.report.page.first_screen import first_screen
-from rooflens.report.page.headline import headline
 from rooflens.report.page.kernels import kernels
 from rooflens.report.page.ladder import ladders, named_ladders
 from rooflens.report.page.method import explanations, method
@@ -27,6 +26,7 @@ from rooflens.report.page.selectors import items, pickers, selectors
 from rooflens.report.page.sweeps import sweeps
 from rooflens.report.summary import caveats, failed_words, origin, synthetic_words
 from rooflens.report.templates import render
+from rooflens.report.writers.frame import Page, framed
 
 Section = Callable[[Content], Markup]
 
@@ -42,6 +42,7 @@ ANCHORS: Mapping[Section, tuple[str, str]] = {
 """Name in the address of a section that the bar at the top links to, and its words."""
 
 STYLES = (
+    "shared/document.css",
     "report/program_map.css",
     "report/first_screen.css",
     "report/selectors.css",
@@ -91,39 +92,41 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     answer, rows, figures = headline(content), items(content), roofline_figures(content)
     below = {section: written for section in SECTIONS if (written := section(content)).strip()}
     anchors = [*(ANCHORS[section] for section in below if section in ANCHORS)]
-    return document(
-        title,
-        origin(content),
-        [
-            program_map(content) if len(content.kernels) > 1 else Markup(),
-            *([named_ladders(content.ladders, content, lead=True)] if content.ladders_lead else []),
-            selectors(
-                rows,
-                pickers(rows, content.report_labels.values(), has_modules=content.has_modules),
-                figures,
-                anchors,
-                others=content.other.launches if content.other else 0,
-            )
-            + first_screen(content, figures),
-        ],
-        headline=render("report/headline", headline=answer),
-        keys=render("report/keys", shown=len(rows) > 1),
-        head=render(
-            "report/header",
-            sure=answer.sure,
-            failed=failed_words(content.failed_kernels, content.noun),
-            unread=content.unread,
-            unread_count=content.unread_count,
-            report_count=content.unread_count + len(content.runs),
-            caveats=caveats(content),
-            launches=len(content.counted),
-            noun=content.noun,
-        ),
-        synthetic=synthetic_words(content.runs) if content.synthetic else "",
-        blocks=[json_block("items", rows)],
-        styles=STYLES,
-        scripts=SCRIPTS,
-        below=below.values(),
-        late_scripts=LATE_SCRIPTS,
-        libraries=(table_library(),),
+    return framed(
+        Page(
+            title=title,
+            facts=origin(content),
+            sections=[
+                program_map(content) if len(content.kernels) > 1 else Markup(),
+                *([named_ladders(content.ladders, content, lead=True)] if content.ladders_lead else []),
+                selectors(
+                    rows,
+                    pickers(rows, content.report_labels.values(), has_modules=content.has_modules),
+                    figures,
+                    anchors,
+                    others=content.other.launches if content.other else 0,
+                )
+                + first_screen(content, figures),
+            ],
+            headline=render("report/page#headline", headline=answer),
+            keys=render("report/page#keys", shown=len(rows) > 1),
+            head=render(
+                "report/page#header",
+                sure=answer.sure,
+                failed=failed_words(content.failed_kernels, content.noun),
+                unread=content.unread,
+                unread_count=content.unread_count,
+                report_count=content.unread_count + len(content.runs),
+                caveats=caveats(content),
+                launches=len(content.counted),
+                noun=content.noun,
+            ),
+            synthetic=synthetic_words(content.runs) if content.synthetic else "",
+            blocks={"items": rows},
+            styles=STYLES,
+            scripts=SCRIPTS,
+            below=[*below.values()],
+            late_scripts=LATE_SCRIPTS,
+            libraries=(table_library(),),
+        )
     )

@@ -14,20 +14,24 @@ from rooflens.model.unprofiled import Unprofiled
 from rooflens.report.content import Content
 from rooflens.report.document import Cell, Strip
 from rooflens.report.summary import own_reports
+from rooflens.report.templates import write_blocks
 from rooflens.report.words.program import place_of
 from rooflens.report.words.strips import NO_KERNEL, blank, mapped, strip_of
-from rooflens.report.writers.html import to_html
 
 OUTSIDE = "outside of any range"
 
+NEARLY_ALL = 0.99
+"""A map in which one kernel takes this part says nothing."""
+
 
 def program_map(content: Content) -> Markup:
-    """Draw where the time of kernels goes as one strip; nothing for versions of a program, or without times."""
-    if not content.total_ns or content.ladder or own_reports(content):
+    """Draw where the time of kernels goes as one strip; nothing of versions, without times, or of one kernel."""
+    most = max((kernel.time_share or 0.0 for kernel in content.kernels), default=0.0)
+    if not content.total_ns or content.ladder or content.ladders_lead or own_reports(content) or most >= NEARLY_ALL:
         return Markup()
     what = _choice(content)
     label = f"GPU time by {what} and kernel. The filters above the list and the kernels table do what a click does."
-    return Markup(to_html((mapped([*_strips(content)], label, what),)))  # noqa: S704 - the writer escapes
+    return write_blocks((mapped([*_strips(content)], label, what),))
 
 
 def _choice(content: Content) -> str:

@@ -16,7 +16,7 @@ from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES
 from rooflens.report.content import Content, Replaced
-from rooflens.report.html.document import style_px
+from rooflens.report.html.assets import style_px
 from rooflens.report.page.charts import RooflineFigure
 from rooflens.report.plane.plane import ALL, OWN
 from rooflens.report.templates import render
@@ -117,7 +117,7 @@ def selectors(
     # What two rows of a wide screen do not hold opens on demand.
     row_px = style_px("shared/page.css", "content") - _px("gap")
     return render(
-        "report/selectors",
+        "report/page#selectors",
         anchors=anchors,
         shown=len(rows) > 1,
         others=others,

@@ -25,10 +25,9 @@ from rooflens.report.content import Content
 from rooflens.report.plane.marks import Spec
 from rooflens.report.plane.roofs import flat_roof, slope_roof
 from rooflens.report.plane.simple import Dot, Drawn, plane_spec
-from rooflens.report.templates import render
+from rooflens.report.templates import Drawing, render
 from rooflens.report.words.expectations import LADDERS, sizes_text
 from rooflens.report.words.labels import BOUND_LABELS
-from rooflens.report.writers.html import Drawing
 
 LEAST_STEPS = 2
 

@@ -44,11 +44,12 @@ def path_spec(ladder: Ladder, roofs: Mapping[str, RoofSet]) -> Mapping[str, Any]
     analyses = [rung.analysis for _, rung, _ in found if rung.analysis]
     gpu = identity(analyses[0])[0]
     slopes, flats = roofs_of(roofs.get(gpu, RoofSet()), (at.level for _, _, at in found), gpu)
+    star = f", {STAR} the fastest" if len(ladder.tied) == 1 else ""
     path = tuple((at.intensity, at.per_s) for at in own)
     plane = Drawn(
         f"{gpu}: {_title(ladder)}",
         tuple(_dot(number, rung, at, longest) for number, rung, at in found),
-        (f"Numbers as beside it, {STAR} the fastest; each at the level that binds it. Area: time.",),
+        (f"Numbers as beside it{star}; each at the level that binds it. Area: time.",),
         slopes,
         flats,
         (path,) if len(path) > 1 else (),
@@ -56,7 +57,8 @@ def path_spec(ladder: Ladder, roofs: Mapping[str, RoofSet]) -> Mapping[str, Any]
         is_near=True,
         unit=UNITS[found[0][2].unit],
     )
-    return plane_spec(_labelled(plane, [(number, rung) for number, rung, _ in found]))
+    best = ladder.tied[0] if len(ladder.tied) == 1 else None
+    return plane_spec(_labelled(plane, [(number, rung) for number, rung, _ in found], best.label if best else ""))
 
 
 def _title(ladder: Ladder) -> str:
@@ -85,8 +87,8 @@ def _dot(number: int, rung: Rung, at: Standing, longest_ns: float) -> Dot:
     )
 
 
-def _labelled(plane: Drawn, found: list[tuple[int, Rung]]) -> Drawn:
-    """Write numbers at the dots, with names at both ends of the way, at the fastest and at the library's kernel.
+def _labelled(plane: Drawn, found: list[tuple[int, Rung]], best: str) -> Drawn:
+    """Write numbers at the dots, with names at both ends of the way, at the best one and at the library's kernel.
 
     Dots that lie upon one another have their numbers in one place, and no names where they are more than two.
     """
@@ -95,8 +97,8 @@ def _labelled(plane: Drawn, found: list[tuple[int, Rung]]) -> Drawn:
     for group in plane.together():
         said = []
         for number, rung in (found[place] for place in group):
-            is_named = len(group) < MOST_NAMED and (rung.is_fastest or number in {own[0], own[-1]})
+            is_named = len(group) < MOST_NAMED and (rung.label == best or number in {own[0], own[-1]})
             name = f" {rung.label}" if is_named else ""
-            said.append(rung.library or f"{number}{f' {STAR}' if rung.is_fastest else ''}{name}")
+            said.append(rung.library or f"{number}{f' {STAR}' if rung.label == best else ''}{name}")
         dots[group[0]] = replace(dots[group[0]], label=", ".join(said))
     return replace(plane, dots=tuple(dots))

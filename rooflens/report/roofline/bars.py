@@ -87,7 +87,8 @@ def bar_rows(plane: Plane) -> list[dict[str, Any]]:
         row |= {"head": _unit_name(plane, launch)} if share.level == UNIT else {}
         row |= {"why": launch.why} if several else {}
         if launch.key not in seen:
-            row |= {"t": rounded(launch.time_share), "n": launch.launches}
+            # Of versions that a ladder follows each takes nearly all of its own report: that says nothing of any.
+            row |= {"t": 0.0 if plane.climbers else rounded(launch.time_share), "n": launch.launches}
         seen.add(launch.key)
         rows.append(row)
     return rows

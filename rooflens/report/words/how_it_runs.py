@@ -177,5 +177,5 @@ def does_line(does: Does) -> str:
 
 def spelling_words(spelling: Spelling) -> str:
     """Say what a move is called in CUDA, CUTLASS and Triton, where it has a name there."""
-    names = (("CUDA", spelling.cuda), ("CUTLASS", spelling.cutlass), ("Triton", spelling.triton))
+    names = (("In CUDA", spelling.cuda), ("CUTLASS", spelling.cutlass), ("Triton", spelling.triton))
     return "; ".join(f"{language}: {name}" for language, name in names if name)

@@ -396,7 +396,7 @@ def test_conditions_that_differ_are_marked() -> None:
     base = side(kernels, label="old/", clock_control="base", ncu_version="2024.1.0")
     head = side(kernels, label="new/", clock_control="none", ncu_version="2024.1.0")
     html = page_of([replace(compare(base, head), warnings=("clock control: base and none",))])
-    marked = [text_of(row).strip() for row in re.findall(r"<tr class=noticed>.*?</tr>", html, re.DOTALL)]
+    marked = [text_of(row).strip() for row in re.findall(r'<tr class="noticed">.*?</tr>', html, re.DOTALL)]
     assert marked == ["Clock control locked to base by ncu as found"]
     assert "clock control: base and none" in text_of(html)
 

@@ -21,7 +21,7 @@ def test_page_has_no_serious_fault(open_page: Callable[..., Page], axe: str) -> 
     page = open_page([*placed(), samples.explained(8), samples.failed(index=9)])
     assert faults(page, axe) == []
     page.evaluate(OPEN_ALL)
-    assert page.locator(".card .sentence:visible").count() == len(placed()) + 2
+    assert page.locator(".card .answer:visible").count() == len(placed()) + 2
     assert faults_everywhere(Opened(page), axe) == []
 
 

@@ -79,7 +79,7 @@ def test_nothing_is_wider_than_the_window(open_page: Callable[..., Page], width:
     """At every width the document fits, with all cards and data tables open and names of any length."""
     page = open_page([*samples.every_verdict(), *hostile_with_long_name()], width=width, scheme=scheme)
     page.evaluate(OPEN_ALL)
-    assert page.locator(".card .sentence:visible").count() == 9
+    assert page.locator(".card .answer:visible").count() == 9
     assert widest(page) <= width
     for box in page.locator(".chart").all():
         assert box.evaluate("e => e.querySelector('svg').getBoundingClientRect().width <= e.clientWidth + 1")

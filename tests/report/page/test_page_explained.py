@@ -17,18 +17,18 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-def test_the_card_fits_the_screen_and_opens_its_notes(open_page: Callable[..., Page], width: int) -> None:
-    """Findings, hot lines and the drawing stay within the window; a click on the folded notes shows their moves."""
+def test_the_card_fits_the_screen_and_opens_its_counters(open_page: Callable[..., Page], width: int) -> None:
+    """Findings, hot lines and the drawing stay within the window; a click on the fold shows the counters."""
     page = open_page([*placed(), samples.explained(8)], width=width)
-    card = page.locator("details.card", has=page.locator("ol.findings"))
     page.locator("#kernels-table").get_by_role("link", name="attention_fwd_mma").click()
-    notes = card.locator("details.also")
-    assert notes.locator("li p").is_hidden()
-    notes.locator("> summary").click()
-    assert notes.locator("li p").is_visible()
+    card = page.locator("details.card[open]")
+    counters = card.locator(".document > details")
+    assert counters.locator("> h3").first.is_hidden()
+    counters.locator("> summary").click()
+    assert counters.locator("> h3").first.is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    for part in ("ol.findings", ".hot", ".course svg[role=img]"):
-        box = card.locator(part).bounding_box()
+    for part in (".panel > ol", ".gutter", ".course svg[role=img]"):
+        box = card.locator(part).first.bounding_box()
         assert box is not None
         assert box["width"] > width / 4
         assert box["x"] >= 0

@@ -18,9 +18,9 @@ from untimed import without_durations
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Analysis, Move, Run
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.html.embed import json_block, script
+from rooflens.report.html.embed import json_text, safe_script
 from rooflens.report.page.page import SECTIONS, render_page
-from rooflens.report.templates import code_spans
+from rooflens.report.templates import write_words
 
 MEGABYTE = 1_000_000
 
@@ -119,8 +119,7 @@ def test_hostile_text_makes_no_element() -> None:
 def test_json_cannot_leave_its_script() -> None:
     """Embedded data has no character that an HTML or script parser acts on, and is read back unchanged."""
     data = {"name": "</script><!-- & \u2028 \u2029 -->"}
-    block = str(json_block("x", data))
-    inner = block.removeprefix('<script type="application/json" id="x">').removesuffix("</script>")
+    inner = str(json_text(data))
     assert not set(inner) & set("<>&\u2028\u2029")
     assert json.loads(inner) == data
 
@@ -128,7 +127,7 @@ def test_json_cannot_leave_its_script() -> None:
 def test_scripts_that_end_themselves_are_refused() -> None:
     """A script that contains an end tag would end early in the page, so it is never embedded."""
     with pytest.raises(ValueError, match="ends or opens its own element"):
-        script("let x = '</SCRIPT>'")
+        safe_script("let x = '</SCRIPT>'")
 
 
 def test_content_policy_names_each_script_and_no_source() -> None:
@@ -266,5 +265,5 @@ def test_changed_thresholds_are_named() -> None:
 
 def test_backticks_become_code() -> None:
     """A command between backticks is set as code, its content stays text, and a lone backtick stays."""
-    assert code_spans("run `ncu <x>` now") == "run <code>ncu &lt;x&gt;</code> now"
-    assert code_spans("a ` b") == "a ` b"
+    assert write_words("run `ncu <x>` now") == "run <code>ncu &lt;x&gt;</code> now"
+    assert write_words("a ` b") == "a ` b"

@@ -97,7 +97,7 @@ def test_columns_that_waited_leave_open_cards_and_filters_as_they_are(open_page:
     assert set(opened.rows()) == left
     assert opened.page.locator("th[data-key=verdict_limit_floor_ns]").is_visible()
     assert opened.page.locator("th[data-key=verdict_limit_floor_ns]").get_attribute("aria-sort") == "descending"
-    assert opened.row(key).locator("+ tr.opened .card .sentence").is_visible()
+    assert opened.row(key).locator("+ tr.opened .card .answer").is_visible()
     opened.page.locator("th[data-key=time]").get_by_role("button").click()
     opened.until("lens.state.sort === ''")
     assert opened.page.locator("th[aria-sort]").count() == 1

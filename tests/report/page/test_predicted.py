@@ -15,10 +15,11 @@ from rooflens.model.predict.measured import Checked, Prediction
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_LAUNCHES, Content, build_content
 from rooflens.report.document import Table
-from rooflens.report.page.cards.expectation import predicted_panel
+from rooflens.report.kernel import expectation
 from rooflens.report.page.expectations import predicted
 from rooflens.report.page.kernels import kernels
 from rooflens.report.page.page import render_page
+from rooflens.report.templates import write_blocks
 from rooflens.report.words.expectations import MAX_SHOWN, expectations_document
 from rooflens.report.writers.terminal import to_terminal
 from rooflens.workloads.registry import find_workload
@@ -188,7 +189,8 @@ def test_hostile_words_make_no_element() -> None:
 def panel_of(page: Content, name: str = DID.name) -> str:
     """Read the words of the panel of a kernel's card."""
     one = next(one for one in page.analyses if one.kernel.name == name)
-    return Text(str(predicted_panel(page.predictions[0], one, is_whole=len(page.analyses) == 1))).text
+    document = expectation.predicted(page.predictions[0], one, is_whole=len(page.analyses) == 1)
+    return Text(str(write_blocks(document))).text
 
 
 def test_a_card_has_the_rows_of_its_report() -> None:
@@ -218,5 +220,5 @@ def test_cards_without_a_prediction_have_no_panel() -> None:
     other = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
     many = make_page(*[DID] * (MAX_LAUNCHES + 1))
     assert many.aggregated
-    shown = ["panel predicted" in str(kernels(page)) for page in (make_page(DID), other, many)]
+    shown = ["Predicted and measured" in str(kernels(page)) for page in (make_page(DID), other, many)]
     assert shown == [True, False, False]

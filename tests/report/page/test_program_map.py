@@ -59,7 +59,7 @@ def test_gaps_are_white_where_a_timeline_is_given() -> None:
     )
     report = samples.report([one, two])
     page = rendered([replace(report, unprofiled=Unprofiled(10_000_000, 6_000_000))], "gaps")
-    widths = dict(re.findall(r'<div class="cell" style="flex-grow:([\d.]+)"\s+title="([^,"]+)', page))
+    widths = dict(re.findall(r'<div class="cell"\s+style="flex-grow:([\d.]+)"\s+title="([^,"]+)', page))
     assert widths == {"300.00": "not in the report", "400.00": "no kernel ran"}
 
 

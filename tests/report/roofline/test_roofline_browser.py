@@ -8,7 +8,7 @@ import pytest
 from planes import make_spec, spec_of, version
 from support import samples
 
-from rooflens.report.html.embed import content_policy, json_block, script, vega_bundle
+from rooflens.report.html.embed import content_policy, json_text, vega_bundle
 from rooflens.report.html.theme import LIGHT, vega_config
 
 if TYPE_CHECKING:
@@ -50,9 +50,13 @@ def draw(open_file: Callable[..., Page], tmp_path: Path) -> Callable[..., Page]:
             if part.get("name") == "plane":
                 part["height"] = height
         bundle = vega_bundle()
-        blocks = json_block("spec", spec) + json_block("theme", vega_config(LIGHT, dark=False))
+        data = {"spec": spec, "theme": vega_config(LIGHT, dark=False)}
+        blocks = "".join(
+            f'<script type="application/json" id="{name}">{json_text(one)}</script>' for name, one in data.items()
+        )
         policy = f'<meta http-equiv="Content-Security-Policy" content="{content_policy(bundle, DRAW)}">'
-        body = f'<body style="height: 3000px; margin: 0"><div id="chart"></div>{blocks}{script(bundle)}{script(DRAW)}'
+        body = f'<body style="height: 3000px; margin: 0"><div id="chart"></div>{blocks}'
+        body += f"<script>{bundle}</script><script>{DRAW}</script>"
         file = tmp_path / "chart.html"
         file.write_text(f"<!doctype html><meta charset=utf-8>{policy}{body}", encoding="utf-8")
         return open_file(file, viewport={"width": 1000, "height": 700}, ready=DRAWN)

@@ -14,7 +14,8 @@ from rooflens.model.analyze import analyze
 from rooflens.model.failed import failed_kernel
 from rooflens.model.keys import first_key
 from rooflens.model.records import Analysis, AnalyzedReport, Evidence, Finding, Gain, Hotspot, Level, Limit, Move, Rule
-from rooflens.report.text.digest import LEAST_TOKENS, digest, explain, tokens_of
+from rooflens.report.kernel.document import explain
+from rooflens.report.text.digest import LEAST_TOKENS, digest, tokens_of
 
 LINES = (
     Hotspot("line", "/src/a.cu", 7, text="y[i] = x[j];", measures={"samples": 80.0, "stall_long_scoreboard": 60.0}),
@@ -121,7 +122,7 @@ def test_a_failed_kernel_is_named_with_what_to_do() -> None:
     """A report with only failed kernels gives no number, but the reason and how to profile again."""
     failed = analyze(failed_kernel(many(1)[0].kernel, "an impossible value"))
     text = digest([report([failed])])
-    assert "Failed, and in no number here: 1 launch of `kernel_0_of_many`: an impossible value." in text
+    assert "1 launch failed, in no number here: `kernel_0_of_many`." in text
     assert "Try: " in text
     assert "Gains" not in text
 
@@ -131,13 +132,13 @@ def test_estimates_of_rules_have_two_digits() -> None:
     (analysis,) = many(1)
     rules = (Rule("Occupancy", "S", "Achieved Occupancy", "text", speedup_pct=8.47549),)
     analysis = replace(analysis, kernel=replace(analysis.kernel, rules=rules))
-    assert "Achieved Occupancy 8.5 %." in explain(report([analysis]), analysis)
+    assert "Achieved Occupancy, est. speed-up 8.5 %." in explain(report([analysis]), analysis)
 
 
 def test_nothing_and_what_could_not_be_read_are_said() -> None:
     """Without a report there is a title; a report that could not be read is named with the reason."""
     assert digest([]).startswith("# `no report`")
-    assert "Not read: `broken.ncu-rep`: is damaged." in digest(
+    assert "1 of 1 report could not be read: `broken.ncu-rep` (is damaged)." in digest(
         [], unread=[("/folder/broken.ncu-rep", InputError("is damaged"))]
     )
 

@@ -120,7 +120,7 @@
     name.textContent = lens.format.cut(item.name, NAME_CHARS);
     name.href = card ? `#${item.k}` : "#kernels";
     name.title = card ? "Open its card" : "To the table";
-    bar.querySelector(".sentence-line").textContent = card?.querySelector(".sentence")?.textContent || item.bound;
+    bar.querySelector(".sentence-line").textContent = card?.querySelector(".answer b")?.textContent || item.bound;
   }
 
   // On a telephone the selectors start folded, unless a shared view uses them.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Sized
 from itertools import islice
-from pathlib import PurePath
 
 from rooflens import format as fmt
 from rooflens.model.hotspots import caller_of, hottest
@@ -13,12 +12,12 @@ from rooflens.model.summary import KernelSummary, best_move, cautions
 from rooflens.model.verdict.sentences import best_gain_words, limit_factor_words, resource_label, without_move
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
-from rooflens.report.text.table import verdict_words
 from rooflens.report.words.findings import code_of, confidence_words, costing, shown
 from rooflens.report.words.inside import inside_line
+from rooflens.report.words.kernel import NAME_WIDTH, file_of, plain, shares, short_name
 from rooflens.report.words.labels import flag_label, flag_name, place_label
+from rooflens.report.words.verdicts import verdict_words
 
-NAME_WIDTH = 64
 SENTENCE_WIDTH = 220
 MOVE_WIDTH = 280
 LOOPS_WIDTH = 220
@@ -31,16 +30,6 @@ SOURCE_WIDTH = 56
 HOT_SHOWN = 2
 FINDINGS_SHOWN = 2
 NUMBERS_SHOWN = 2
-PIPES_SHOWN = 2
-
-LEAST_SHARE = 0.01
-"""A unit that is less busy than this is not named."""
-
-_EXTREMES = (("<0.1 %", "under 0.1 %"), (">99 %", "over 99 %"))
-"""How `format.percent` writes what is nearly none or all, and the same without signs that Markdown escapes."""
-
-_SAME_WORK = frozenset({"lsu"})
-"""Pipes whose share is that of a memory level's stage."""
 
 
 def block(place: int, group: KernelSummary, page: Content) -> Document:
@@ -68,16 +57,6 @@ def row(place: int, group: KernelSummary, page: Content) -> Document:
 def in_report(group: KernelSummary, reports: Sized) -> tuple[str | Span, ...]:
     """Name the report of a kernel if there are several."""
     return (" in ", code(file_of(group.analysis.kernel.source))) if len(reports) > 1 else ()
-
-
-def file_of(source: str) -> str:
-    """Name a report by its path if that is relative, so that it opens as given.
-
-    An absolute path, or one that leads up, is cut to the file name, as another machine lacks the folders.
-    """
-    path = PurePath(source.replace("\\", "/"))
-    is_above = path.is_absolute() or ".." in path.parts or ":" in source
-    return path.name if is_above else str(path)
 
 
 def _lines(group: KernelSummary) -> Iterator[Words]:
@@ -113,11 +92,6 @@ def careful(flags: Sequence[str]) -> str:
     return plain(", ".join(map(flag_name, flags)), FLAG_WIDTH)
 
 
-def short_name(name: str) -> str:
-    """Cut a kernel's name to what distinguishes it from others; never empty."""
-    return fmt.cut_name(name.strip() or "(no name)", NAME_WIDTH)
-
-
 def takes(group: KernelSummary) -> str:
     """Give the time of all launches of a kernel, and its share of the GPU time."""
     part = group.time_share
@@ -131,16 +105,6 @@ def shares_words(analysis: Analysis) -> str:
     words = [f"{resource_label(name, analysis.kernel.gpu)} {fmt.percent(share)}" for name, share in shares(analysis)]
     occupancy = analysis.kernel.counters.get("achieved_occupancy")
     return ", ".join([*words, *([f"occupancy {fmt.percent(min(1.0, occupancy))}"] if occupancy is not None else [])])
-
-
-def shares(analysis: Analysis, pipes_shown: int = PIPES_SHOWN) -> list[tuple[str, float]]:
-    """Return memory levels and the busiest pipes with their shares of peak, the busiest first, without idle ones."""
-    levels = [(name, level.share) for name, level in analysis.levels.items() if level.share is not None]
-    pipes = [
-        (name, pipe.share) for name, pipe in analysis.pipes.items() if pipe.share is not None and name not in _SAME_WORK
-    ]
-    busiest = sorted(pipes, key=lambda pair: -pair[1])[:pipes_shown]
-    return sorted((pair for pair in (*levels, *busiest) if pair[1] >= LEAST_SHARE), key=lambda pair: -pair[1])
 
 
 def _finding(finding: Finding, analysis: Analysis) -> str:
@@ -168,13 +132,6 @@ def hot_words(analysis: Analysis) -> tuple[str | Span, ...]:
         text = code_of(spot, SOURCE_WIDTH)
         words.append((code(label), " " if label else "", share, *((" ", code(text)) if text else ())))
     return joined("; ", words)
-
-
-def plain(text: str, width: int | None = None) -> str:
-    """Write words without characters that Markdown escapes, cut to a width."""
-    for short, long in _EXTREMES:
-        text = text.replace(short, long)
-    return text if width is None else fmt.cut_end(text, width)
 
 
 def fitted(move: str, width: int) -> str:

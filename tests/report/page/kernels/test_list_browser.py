@@ -56,7 +56,7 @@ def test_rows_open_their_cards_in_place(open_page: Callable[..., Page], axe: str
         assert opened.state("k") == key
     opened.choose(sort="name")
     assert [opens(opened, f"k{i}") for i in range(4)] == [False, True, True, False]
-    assert opened.card("k1").locator(".sentence").is_visible()
+    assert opened.card("k1").locator(".answer").is_visible()
     assert opened.card("k1").locator("> summary").is_hidden()
     assert faults(opened.page, axe) == []
     opened.row("k2").get_by_role("link").focus()
@@ -78,7 +78,7 @@ def test_launches_open_their_own_cards(open_page: Callable[..., Page]) -> None:
     lines = opened.page.locator(".launches tr[data-k]:visible")
     assert lines.evaluate_all("rows => rows.map(row => row.dataset.k)") == ["k6", "k7", "k8"]
     assert opened.card("k6").is_visible()
-    assert lines.nth(2).locator("+ tr #k8 .sentence").is_visible()
+    assert lines.nth(2).locator("+ tr #k8 .answer").is_visible()
     assert lines.locator("a").count() == 1
     lines.nth(2).get_by_role("link").press("Enter")
     assert opened.card("k8").is_hidden()
@@ -175,7 +175,7 @@ def test_a_single_kernel_is_its_card(open_page: Callable[..., Page]) -> None:
     assert page.locator("#kernels-table").count() == 0
     assert page.locator("#k0 .facts").is_visible()
     page.locator(".launches").get_by_role("link").click()
-    assert page.locator(".launches #k2 .sentence").is_visible()
+    assert page.locator(".launches #k2 .answer").is_visible()
 
 
 def test_without_scripts_the_cards_stand_below_the_list(browser: Browser, tmp_path: Path) -> None:
@@ -189,5 +189,5 @@ def test_without_scripts_the_cards_stand_below_the_list(browser: Browser, tmp_pa
     assert page.locator("#kernels-table > tbody > tr").count() == 7
     assert page.locator("details.card > summary:visible").count() == 8
     page.locator("details.card > summary").first.click()
-    assert page.locator("details.card .sentence").first.is_visible()
+    assert page.locator("details.card .answer").first.is_visible()
     context.close()

@@ -1,1 +1,0 @@
-"""Draw the card of a kernel, part by part."""
