@@ -61,7 +61,14 @@ from rooflens.report.words.gain_and_limit import (
     stage_full_words,
     today_words,
 )
-from rooflens.report.words.how_it_runs import does_line, instruction_facts, memory_facts, occupancy_facts, warp_facts
+from rooflens.report.words.how_it_runs import (
+    does_line,
+    instruction_facts,
+    memory_facts,
+    occupancy_facts,
+    spelling_words,
+    warp_facts,
+)
 from rooflens.report.words.kernel import file_of, plain, shares, short_name
 from rooflens.report.words.labels import flag_label
 from rooflens.report.words.program import in_program_lines
@@ -480,7 +487,8 @@ def _move(move: Move, analysis: Analysis) -> str:
     gain = gain or _why_unknown(move, analysis)
     item = find_item("findings", move.finding) if move.finding else None
     confirm = plain(_SENTENCES.split(item.confirm)[0]) if item else ""
-    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm)))
+    spelt = f"{spelling_words(move.spelling)}." if move.spelling else ""
+    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm, spelt)))
 
 
 def _why_unknown(move: Move, analysis: Analysis) -> str:
