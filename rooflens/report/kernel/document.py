@@ -268,7 +268,7 @@ def _numbers(analysis: Analysis, *, has_gain: bool = True) -> tuple[str, ...]:
     return (
         plain(f"{words[:1].upper()}{words[1:]}{floor}.") if words else "",
         plain(f"No limit: the report lacks {limit.missing}.") if limit.missing and not analysis.kernel.failed else "",
-        plain(f"{full[:1].upper()}{full[1:]}.") if full else "",
+        plain(f"{full[:1].upper()}{full[1:].rstrip('.')}.") if full else "",
         f"The first move changes the {changes}." if changes else "",
     )
 
