@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rooflens.api.profiling import profile
     from rooflens.api.report import Group, Report
     from rooflens.api.spots import Hotspot
-    from rooflens.api.verbs import annotate, gpus, ingest, predict, trace
+    from rooflens.api.verbs import annotate, figure, gpus, ingest, predict, trace
     from rooflens.api.verdict import Verdict
     from rooflens.errors import RooflensError
 
@@ -42,6 +42,7 @@ __all__ = [
     "__version__",
     "annotate",
     "compare",
+    "figure",
     "gpus",
     "ingest",
     "load_ipython_extension",
@@ -62,6 +63,7 @@ _PLACES = {
     "Verdict": "api.verdict",
     "annotate": "api.verbs",
     "compare": "api.comparison",
+    "figure": "api.verbs",
     "gpus": "api.verbs",
     "load_ipython_extension": "api.magic",
     "open": "api.opening",

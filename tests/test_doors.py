@@ -12,7 +12,7 @@ from rooflens.cli.group import ALIASES, COMMANDS, MEANT, main
 from rooflens.collect.failures import FAILURES, said_of
 from rooflens.model.compare.gate import SINGLE_RUN_BAND
 from rooflens.model.knowledge.items import words
-from rooflens.report.text.table import _COLUMNS, _LAUNCH, _quantity
+from rooflens.report.overview.kernels import _COLUMNS, _LAUNCH, _quantity
 from rooflens.writing.about import explained
 
 PUBLISHED = Path(__file__).parents[1] / "fixtures/published"

@@ -20,7 +20,7 @@ from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_per_cent
 from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
 from rooflens.model.compare.versions import check_count, pair_versions, path_labels
-from rooflens.report.words.change import speed_words, total_sentence
+from rooflens.report.words.change import change_words, total_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ class KernelChange:
     def __repr__(self) -> str:
         alone = "new" if self.base is None else "gone" if self.head is None else ""
         name = cut_name(plain_name(self.name), NAME_WIDTH)
-        return f"<KernelChange of {name!r}: {alone or speed_words(self._change, self._of.threshold)}>"
+        return f"<KernelChange of {name!r}: {alone or change_words(self._change, self._of.threshold)}>"
 
     @property
     def program(self) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, get_args
+
+from msgspec.structs import replace
 
 from rooflens.api.spots import Hotspot
 from rooflens.api.texts import Text, lacking
@@ -17,6 +19,9 @@ from rooflens.model.counters.table import NAMES
 from rooflens.model.records import LEVELS, Grain
 
 if TYPE_CHECKING:
+    import altair as alt
+
+    from rooflens.api.figures import Sizes
     from rooflens.api.sources import Source
     from rooflens.ingest.metrics.stored import Value
     from rooflens.model.records import (
@@ -159,7 +164,7 @@ class Kernel(Mapping[str, Any]):
         """Write the HTML that a notebook shows: verdict and findings, without script."""
         from rooflens.api.rendering import kernel_html
 
-        return kernel_html(self._analysis)
+        return kernel_html(self._source.report, self._analysis)
 
     @property
     def analysis(self) -> Analysis:
@@ -449,6 +454,23 @@ class Kernel(Mapping[str, Any]):
         """
         values: dict[str, Any] = {**self._source.metrics.of(self.index), **self._analysis.kernel.counters}
         return {name: values[name] for name in sorted(values) if covers(pattern, name)}
+
+    def chart(self, level: str | None = None, **sizes: Unpack[Sizes]) -> alt.LayerChart:
+        """Draw its roofline as an Altair chart of layers: `rooflens.figure`, with its sizes and errors.
+
+        Args:
+            level: `dram`, `l2`, `l1`, `smem`, or `all`; by default the level that limits it.
+            sizes: `width`, `height`, `font` and `theme`.
+
+        >>> import rooflens as rl
+        >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
+        >>> sorted({row["level"] for row in kernel.chart("all").data.values})
+        ['dram', 'l1', 'l2', 'smem']
+        """
+        from rooflens.api.figures import draw
+        from rooflens.model.verdict.thresholds import default_thresholds
+
+        return draw([replace(self._source.report, analyses=(self._analysis,))], default_thresholds(), level, **sizes)
 
     def explain(self) -> str:
         """Explain the kernel in Markdown that also reads as text: its limiter, the counters behind it, what to try.

@@ -3,61 +3,42 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import EnvironmentMissingError, InputError
-from rooflens.format import duration, percent, printable, si, unbroken
-from rooflens.report.html import theme
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rooflens.analyzing import Analyzed
     from rooflens.model import records
-    from rooflens.report.summary import Ranked
 
 ROWS_SHOWN = 3
 
 
 def report_html(found: Analyzed, words: Iterable[str]) -> str:
-    """Write the first screen: three rows with the gains of their first moves, and the roofline beside them.
+    """Write the first screen: the headline, three rows with the gains of their moves, and the roofline beside them.
 
     Args:
         found: The reports.
         words: Further lines about the reports.
     """
     from rooflens.report.content import build_content
-    from rooflens.report.summary import ranking
+    from rooflens.report.overview.document import headline_words
+    from rooflens.report.overview.opportunities import opportunities, unlisted
+    from rooflens.report.templates import write_for_notebook
 
-    page = build_content(found.reports, "", found.limits)
-    rows = ranking(page)
-    longest = max((row.group.duration_ns or 0.0 for row in rows), default=0.0) or 1.0
-    items = "".join(_row(row, longest) for row in rows[:ROWS_SHOWN])
-    more = len(page.kernels) - sum(len(row.group.members) or 1 for row in rows[:ROWS_SHOWN])
+    content = build_content(found.reports, "", found.limits)
+    first = opportunities(content, ROWS_SHOWN)
+    listed = {row.live.group for row in first.rows if row.live} if first else set()
+    more = len(unlisted(content, listed))
     said = [*([f"{more:,} more in `report.to_pandas()` and on the page, `report.show()`"] if more else []), *words]
     try:
-        picture = _picture(page)
+        picture = _picture(content)
     except EnvironmentMissingError as error:
         picture = ""
         said.append(f"no picture of the roofline: {error}; {error.hint}")
-    parts = f'<div style="flex:1 1 320px;max-width:460px">{items}{_lines(said)}</div>{picture}'
-    return f'<div style="display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start">{parts}</div>'
-
-
-def _row(row: Ranked, longest_ns: float) -> str:
-    time_ns = row.group.duration_ns or 0.0
-    bar = _bar(time_ns / longest_ns, row.group.analysis.verdict.shown_class)
-    why = ", ".join(part for part in (row.limiter, row.limit, row.where) if part)
-    figure = row.figure or duration(row.group.duration_ns)
-    return (
-        f"<p><b>{row.rank} <code>{_text(row.group.shown)}</code></b> {_text(figure)}{bar}"
-        f"{_text(row.move[:1].upper() + row.move[1:])}<br><small>{_text(why)}</small></p>"
-    )
-
-
-def _bar(share: float, bound: str) -> str:
-    return f'<div style="height:6px;width:{100 * share:.1f}%;background:{theme.LOOKS[bound].light}"></div>'
+    return str(write_for_notebook(headline_words(content), first, said, picture))
 
 
 def _picture(page: Any) -> str:
@@ -67,55 +48,39 @@ def _picture(page: Any) -> str:
         svg = draw_rooflines(page).svg
     except InputError:
         return ""
-    source = b64encode(svg.encode()).decode()
-    return f'<div style="flex:2 1 480px"><img alt="roofline" src="data:image/svg+xml;base64,{source}"></div>'
+    return b64encode(svg.encode()).decode()
 
 
-def kernel_html(analysis: records.Analysis) -> str:
-    """Write a kernel: its name, its verdict, and the findings that cost time."""
-    costing = "".join(finding_html(one) for one in analysis.findings if one.severity != "note")
-    name = f"<p><b><code>{_text(analysis.short_name)}</code></b></p>"
-    return f"<div>{name}{verdict_html(analysis.verdict, analysis.kernel.duration_ns)}{costing}</div>"
+def kernel_html(report: records.AnalyzedReport, analysis: records.Analysis) -> str:
+    """Write a kernel: its name and numbers, its verdict, and what to try."""
+    from rooflens.report.kernel.document import KernelView, summary
+    from rooflens.report.templates import write_blocks
+
+    return str(write_blocks(summary(KernelView(report, analysis))))
 
 
 def verdict_html(verdict: records.Verdict, time_ns: float | None = None) -> str:
-    """Write a verdict: its sentence, its first move's gain, and its limit."""
-    from rooflens.model.verdict.sentences import best_gain_words, limit_factor_words
-    from rooflens.report.words.findings import confidence_words
+    """Write a verdict: its sentence, its best move's gain, and its limit."""
+    from rooflens.report.kernel.document import verdict_document
+    from rooflens.report.templates import write_blocks
 
-    numbers = (
-        best_gain_words(verdict, time_ns),
-        limit_factor_words(verdict),
-        confidence_words(verdict.confidence),
-    )
-    return f"<p>{_text(verdict.sentence)}</p>{_lines([', '.join(number for number in numbers if number)])}"
+    return str(write_blocks(verdict_document(verdict, time_ns)))
 
 
 def finding_html(finding: records.Finding) -> str:
-    """Write a finding: title, gain, move, numbers and places."""
-    from rooflens.report.words.findings import shown
+    """Write a finding: title, gain, numbers, places and move."""
+    from rooflens.report.kernel.document import finding_document
+    from rooflens.report.templates import write_blocks
 
-    one = shown(finding)
-    gain = f" {_text(one.gain)}" if one.gain else ""
-    where = [f"{place.label} {place.share} {place.code}" for place in one.places]
-    return f"<p><b>{_text(one.title)}</b>{gain}: {_text(one.move)}</p>{_lines([', '.join(one.numbers), *where])}"
+    return str(write_blocks(finding_document(finding)))
 
 
 def level_html(level: records.Level) -> str:
-    """Write a memory level: its rate, its peak, and its share of the peak as a bar."""
-    share = level.share or 0.0
-    rates = [si(rate, "B/s") for rate in (level.bytes_per_s, level.peak_bytes_per_s) if rate]
-    bar = f'<div style="max-width:320px">{_bar(min(share, 1), "memory")}</div>'
-    return f"<p>{_text(' of '.join(rates) or 'not measured')}, {percent(level.share)}</p>{bar}"
+    """Write a memory level: its share, its rate and its peak."""
+    from rooflens.report.kernel.units import level_document
+    from rooflens.report.templates import write_blocks
 
-
-def _lines(texts: Iterable[str]) -> str:
-    return "".join(f"<p><small>{_text(text)}</small></p>" for text in texts if text)
-
-
-def _text(words: str) -> str:
-    """Escape a report's text, without characters that steer a terminal or hide text."""
-    return escape(unbroken(printable(words)))
+    return str(write_blocks(level_document(level)))
 
 
 def register(shell: Any) -> None:

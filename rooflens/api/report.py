@@ -6,14 +6,14 @@ import json
 from functools import cached_property
 from operator import index, itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack, overload
 
 from msgspec.structs import replace
 
 from rooflens.api import notebook
 from rooflens.api.kernel import Kernel, columns
 from rooflens.api.texts import Text, lacking
-from rooflens.errors import EnvironmentMissingError, UsageError
+from rooflens.errors import EnvironmentMissingError
 from rooflens.format import count, cut_name, duration, plain_name, printable
 from rooflens.model.selecting import Selection, select
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rooflens.analyzing import Analyzed
+    from rooflens.api.figures import Sizes
     from rooflens.api.frames import TableName
     from rooflens.api.sources import Source
     from rooflens.api.verdict import Verdict
@@ -190,12 +191,27 @@ class Report:
                 raise IndexError(f"the report has no kernel {place}: {what}")
             return self.kernels[place]
         if isinstance(wanted, str):
-            matching = select(self._found.reports, Selection(kernel=(wanted,)))
-            named = {id(analysis) for report in matching for analysis in report.analyses}
-            return self._with(kernel for kernel in self.kernels if id(kernel.analysis) in named)
+            return self.named((wanted,))
         if not isinstance(wanted, slice):
             raise TypeError(f"a report is indexed by a position, a name or a slice, not by {type(wanted).__name__}")
         return self._with(self.kernels[wanted])
+
+    def named(self, patterns: Iterable[str]) -> Report:
+        """Keep the kernels that any of some patterns matches.
+
+        Args:
+            patterns: Each as in `report[pattern]`.
+
+        Raises:
+            InputError: No kernel has such a name; the hint lists similar names.
+
+        >>> import rooflens as rl
+        >>> len(rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").named(["flash*", "*softmax"]))
+        2
+        """
+        matching = select(self._found.reports, Selection(kernel=tuple(patterns)))
+        found = {id(analysis) for report in matching for analysis in report.analyses}
+        return self._with(kernel for kernel in self.kernels if id(kernel.analysis) in found)
 
     def _with(self, kernels: Iterable[Kernel]) -> Report:
         """Return a report of some of these kernels, in the given order."""
@@ -384,42 +400,67 @@ class Report:
         document: dict[str, Any] = json.loads(of_kernels(self._found).text("json"))
         return document
 
-    def chart(self, level: str | None = None, *, dark: bool = False) -> alt.VConcatChart:
-        """Draw the roofline of each GPU, one below the other, as an Altair chart that can be combined with others.
+    def chart(self, level: str | None = None, **sizes: Unpack[Sizes]) -> alt.LayerChart:
+        """Draw the roofline as an Altair chart of layers: `rooflens.figure`, with its sizes and errors.
 
         Args:
-            level: `dram`, `l2`, `l1`, `smem`, or `all`; by default the level that bounds the kernels.
-            dark: Draw text and lines for a dark background, which comes from Altair's theme.
-
-        Returns:
-            A single chart of all; `(report.chart() | another).save("both.html")` writes two.
-
-        Raises:
-            UsageError: The level does not exist.
-            InputError: No kernel can be placed on a roofline.
+            level: `dram`, `l2`, `l1`, `smem`, or `all`; by default the level that limits each kernel.
+            sizes: `width`, `height`, `font` and `theme`.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
-        >>> type(report.chart(level="dram") | report.chart(level="l2"))
+        >>> type(report.chart("dram") | report.chart("l2"))
         <class 'altair.vegalite.v6.api.HConcatChart'>
         """
-        from rooflens.model.records import LEVELS
-        from rooflens.report.content import build_content
-        from rooflens.report.plane.plane import ALL
-        from rooflens.report.roofline.inlined import inlined
-        from rooflens.report.roofline.picture import placed_planes, spec_of
+        from rooflens.api.figures import draw
 
-        if level not in {None, *LEVELS, ALL}:
-            raise UsageError(f"there is no level `{level}`", f"choose one of {', '.join((*LEVELS, ALL))}")
-        page = build_content(self._found.reports, "", self._found.limits)
-        return inlined([spec_of(plane, page, level) for plane in placed_planes(page)], dark=dark)
+        return draw(self._found.reports, self._found.limits, level, **sizes)
+
+    def points(self) -> pd.DataFrame:
+        """Return the dots of the rooflines: a row per launch and memory level, as far as they have a place.
+
+        Of more than 400 launches a row is the median launch of its kernel.
+
+        Returns:
+            `kernel`, `report`, `gpu`, `level`, `is_binding` (it is judged at this level), `counts` (`FLOP`, or `OP` for
+            integers), `intensity_flop_per_byte`, `flop_per_s`, `limit_flop_per_s` (what it is measured against),
+            `limited_by` (what that is, where it is no roof of the plane), `time_share`, `verdict`, `is_estimated`
+            (FLOPs), and `digest` and `kernel_index`, by which other tables are joined.
+
+        >>> import rooflens as rl
+        >>> points = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").points()
+        >>> points[points.is_binding].kernel.nunique()
+        4
+        """
+        from rooflens.api.figures import frame
+        from rooflens.report.roofline.rows import POINT_KEYS, point_records
+
+        return frame(self._found, point_records, POINT_KEYS)
+
+    def roofs(self) -> pd.DataFrame:
+        """Return the roofs of the rooflines: a row per memory level or pipe, and per attainable one.
+
+        Returns:
+            `gpu`, `resource` (`dram`, `fp32`), `name` (`HBM3`, `FP32`), `kind` (`peak`, `attainable`, or `full_clock`
+            for DRAM at its own top clock), `bytes_per_s` of a diagonal roof or `flop_per_s` of a flat one, and
+            `is_measured` (it holds for these runs).
+
+        >>> import rooflens as rl
+        >>> roofs = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").roofs()
+        >>> roofs[roofs.resource == "dram"].bytes_per_s.notna().tolist()
+        [True]
+        """
+        from rooflens.api.figures import frame
+        from rooflens.report.roofline.rows import ROOF_KEYS, roof_records
+
+        return frame(self._found, roof_records, ROOF_KEYS)
 
     def save(self, path: str | os.PathLike[str], *, title: str | None = None, force: bool = False) -> Path:
         """Write a file about all kernels.
 
         Args:
-            path: Its extension decides what is written: `.html` is the page, `.md` Markdown, `.png` and `.svg` the
-                rooflines, `.json` the data, `.csv` a table.
+            path: Its extension decides what is written: `.html` is the page, `.md` Markdown, `.pdf`, `.png` and
+                `.svg` the rooflines, `.json` the data, `.csv` a table.
             title: Title of the page; by default the names of the reports.
             force: Overwrite an existing file.
 
@@ -436,11 +477,12 @@ class Report:
         'page.html'
         """
         from rooflens.files import write_whole
+        from rooflens.writing.naming import default_title
         from rooflens.writing.outputs import check_named
-        from rooflens.writing.rendering import default_title, render
+        from rooflens.writing.rendering import render
 
         file = Path(path)
-        style = check_named(file, ("html", "md", "png", "svg", "json", "csv"), force=force)
+        style = check_named(file, ("html", "md", "pdf", "png", "svg", "json", "csv"), force=force)
         title = default_title(self.runs) if title is None else title
         write_whole(file, render(self._found, style, title=title).data, hint="give another place")
         return file
@@ -457,7 +499,8 @@ class Report:
         >>> import rooflens as rl
         >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").show(height=600)
         """
-        from rooflens.writing.rendering import default_title, render
+        from rooflens.writing.naming import default_title
+        from rooflens.writing.rendering import render
 
         def page() -> str:
             return render(self._found, "html", title=default_title(self.runs)).data.decode()

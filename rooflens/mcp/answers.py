@@ -58,8 +58,8 @@ from rooflens.report.text.digest import (
     tokens_of,
 )
 from rooflens.report.text.hotspots import listings
-from rooflens.report.text.table import MARKS, verdict_words
 from rooflens.report.words.kernel import file_of, short_name
+from rooflens.report.words.verdicts import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.writing.about import explained
 from rooflens.writing.answers import of_comparison, of_forecasts, of_traces

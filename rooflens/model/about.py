@@ -157,11 +157,12 @@ def find_word(name: str) -> tuple[str, Word] | None:
 
 
 def _key(name: str) -> str:
-    """Return a name as all are compared; of a cell such as `latency: cause not measured ??` the cause.
+    """Return a name as all are compared; of a cell such as `latency: cause not measured (low)` the cause.
 
-    What a cell of an open class adds of what was not measured goes: `too few blocks, compute was not measured ??`.
+    What a cell of an open class adds of what was not measured goes: `too few blocks, compute was not measured (low)`.
     """
-    said = re.sub(r", [\w ,]+ (?:was|were) not measured(?=[? ]*$)", "", name.strip().rpartition(": ")[2])
+    sure = re.sub(r" \((?:low|medium)\)$", "", name.strip().rpartition(": ")[2])
+    said = re.sub(r", [\w ,]+ (?:was|were) not measured(?=[? ]*$)", "", sure)
     return (said.rstrip("? ") or said).casefold().replace("-", "_").replace(" ", "_")
 
 

@@ -26,12 +26,14 @@ from rooflens.model.catalogue import (
     Schema,
     quantities,
 )
-from rooflens.model.compare.versions import found_ladders
 from rooflens.model.failed import bug_reason, failed_kernel
 from rooflens.model.ranking import opportunities, tiers
 from rooflens.model.records import Analysis, AnalyzedReport, Outside
 from rooflens.model.summary import summarize
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_content
 from rooflens.report.ladder_data import LADDER
+from rooflens.report.overview.headline import headline
 
 if TYPE_CHECKING:
     from rooflens.model.predict.measured import Checked
@@ -63,11 +65,14 @@ def _document(
     analyses: Sequence[Analysis], reports: Sequence[AnalyzedReport], expected: Sequence[Checked] | None
 ) -> dict[str, Any]:
     """Build the document without its kernels, which come last."""
-    rows = opportunities([kernel for kernel in summarize(analyses) if not kernel.is_failed])
+    content = build_content(reports, "", default_thresholds()) if reports else None
+    kernels = content.kernels if content else [kernel for kernel in summarize(analyses) if not kernel.is_failed]
+    rows = opportunities(kernels)
     return {
         "schema_version": SCHEMA_VERSION,
+        "headline": headline(content).text if content else None,
         "programs": [PROGRAM.json(report) for report in reports if report.unprofiled is not None],
-        "ladders": [LADDER.json(one) for one in found_ladders(reports)],
+        "ladders": [LADDER.json(one) for one in content.ladders] if content else [],
         "ranking": [OPPORTUNITY.json(row) for row in zip(rows, tiers(rows), strict=True)],
         **({} if expected is None else {"expectations": [CHECKED.json(one) for one in expected]}),
     }
@@ -83,6 +88,10 @@ def to_schema() -> Schema:
             "schema_version": {
                 "const": SCHEMA_VERSION,
                 "description": "raised when a field is removed or changes its meaning; new ones do not raise it",
+            },
+            "headline": {
+                "type": ["string", "null"],
+                "description": "the answer in one sentence, as every page and table begins; null without a report",
             },
             "programs": {
                 "type": "array",
@@ -110,7 +119,7 @@ def to_schema() -> Schema:
                 "description": "one entry a profiled kernel, in the order of the reports",
             },
         },
-        "required": ["schema_version", "programs", "ladders", "ranking", "kernels"],
+        "required": ["schema_version", "headline", "programs", "ladders", "ranking", "kernels"],
         "additionalProperties": False,
     }
 

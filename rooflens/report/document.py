@@ -1,8 +1,8 @@
 """An answer as blocks, built once from records; `writers` show it on a terminal, as Markdown and as a page.
 
 A terminal and Markdown say what has to be read. Pages have the room for what is looked at and looked up: `Chart`,
-`Facts`, `Columns`, `Choice`, `Map`, `Opportunities`, `Picture`, `OnPage`, further columns of a table and further rows;
-`for_text` leaves these out.
+`Facts`, `Columns`, `Choice`, `Map`, `Picture`, `OnPage`, further columns of a table and further rows; `for_text` leaves
+these out.
 
 Words are sentences of ours, in which text between backticks is code, or spans: whatever comes out of a report is in
 a `code` span or is escaped by the writer, and is never mark-up.
@@ -417,11 +417,60 @@ class Map(NamedTuple):
     rest: str = ""
 
 
+class Fact(NamedTuple):
+    """A fact of a row of what to do first.
+
+    Attributes:
+        kind: `sure` says how sure the row is; what is `fine` only a row of full size has; `took` follows the filters.
+    """
+
+    words: str
+    kind: Literal["", "sure", "fine", "took"] = ""
+
+
+class Member(NamedTuple):
+    """A kernel of a row that one move makes of many; `link` is the launch of the page that its name leads to."""
+
+    name: str
+    figure: str
+    link: str
+
+
+class Live(NamedTuple):
+    """What a page must know of a row so that it follows the filters.
+
+    Attributes:
+        group, launch: The kernel and the launch of the page that it is about.
+        part: The verdict of the launches it speaks of; empty if it speaks of all of the kernel's.
+        gain, how: The factor of its move, and how sure the time after it is; 0 if that is unknown.
+        whole_ns, whole: Time and name of what its share is of, if that is a report of its own; 0 if it is the page.
+        is_hidden: It comes up where filters leave it among the first.
+        is_brief: It is small: it is not worth a row of its own, or the list has enough of them.
+        asks: Its move is to collect more.
+        asks_again: A row above it, or a ladder above the list, says so already.
+        head: The headline where it is the first that filters leave: what stands before the name, the name, what joins
+            it to the rest, and the rest.
+    """
+
+    group: str
+    launch: str
+    part: str = ""
+    gain: float = 0.0
+    how: str = ""
+    whole_ns: float = 0.0
+    whole: str = ""
+    is_hidden: bool = False
+    is_brief: bool = False
+    asks: bool = False
+    asks_again: bool = False
+    head: tuple[str, str, str, str] = ("", "", "", "")
+
+
 class Opportunity(NamedTuple):
     """A row of what to do first: a bar of today's time, the part that can be won hatched at its end.
 
     Attributes:
-        name: The kernel.
+        name: The kernel, cut to what a row has room for.
         figure: What becomes of its time.
         length: Its time as a part of the longest one's, which its bar has, 0 to 1.
         style: Its class.
@@ -429,7 +478,13 @@ class Opportunity(NamedTuple):
         move: What to do.
         where: The place that this is about.
         why: Further facts, the one that its sign stands for first.
-        divider: What parts it from the rows above; empty for nothing.
+        divider: What parts it from the rows above, if it begins a part of the list; empty for nothing.
+        rank: Its number; rows that speak of parts of one kernel share one.
+        title: Its whole name, if that is another one.
+        parts: What its bar is made of, which sums to 1; by default of its style.
+        members: The kernels that it stands for, the first few; `more` counts the others.
+        items: What texts list below it.
+        live: What scripts need of it; None where nothing filters.
     """
 
     name: str
@@ -439,22 +494,55 @@ class Opportunity(NamedTuple):
     won: float
     move: Words = ""
     where: str = ""
-    why: tuple[str, ...] = ()
+    why: tuple[Fact, ...] = ()
     divider: str = ""
+    rank: int = 0
+    title: str = ""
+    parts: tuple[tuple[Style, float], ...] = ()
+    members: tuple[Member, ...] = ()
+    more: int = 0
+    items: tuple[Words, ...] = ()
+    live: Live | None = None
+
+
+class Below(NamedTuple):
+    """A line below a list of what to do first.
+
+    Attributes:
+        words: Follow the filters.
+        after: What stands behind them, with the anchor that it links to.
+        key: What scripts call it; empty if nothing changes it.
+        is_hidden: It comes up where filters make it true.
+    """
+
+    words: str
+    after: tuple[str, str, str] = ("", "", "")
+    key: str = ""
+    is_hidden: bool = False
 
 
 class Opportunities(NamedTuple):
-    """What to do first, as a page shows it; texts have the same rows as a table.
+    """What to do first: bars on a page, a numbered list in texts that have no table of the same rows.
 
     Attributes:
         note: What the bars are.
-        rest: What stands below the list.
+        state: Stands above the list; empty for nothing.
+        below: What stands below the list.
+        method: How it is ranked, folded; empty for nothing.
+        is_told: False if a table says the same in texts.
+        has_asked: What to collect is said above the list already.
+        is_untold: No row has a move of its own, as `state` says the one of all.
     """
 
     title: str
     rows: tuple[Opportunity, ...]
     note: str = ""
-    rest: str = ""
+    state: Words = ""
+    below: tuple[Below, ...] = ()
+    method: str = ""
+    is_told: bool = True
+    has_asked: bool = False
+    is_untold: bool = False
 
 
 Block: TypeAlias = (
@@ -493,11 +581,39 @@ def _instead(block: Block) -> Document | None:
         return block.on_text
     if isinstance(block, Panels):
         return tuple(inner for part in block.parts for inner in part)
-    if isinstance(block, Moves):
-        return (bullets([*block.lines], numbered=True),)
+    if isinstance(block, (Moves, Opportunities)):
+        return tuple(_listed(block))
     if isinstance(block, Folded) and not block.on_text:
         return block.blocks
     return block.parts[0] if isinstance(block, Columns) and block.told else None
+
+
+def _listed(block: Moves | Opportunities) -> Iterator[Heading | Paragraph | Bullets]:
+    """Write what to do first as a numbered list: the rows of full size, and what stands below them."""
+    if isinstance(block, Moves):
+        yield bullets([*block.lines], numbered=True)
+        return
+    if not block.is_told:
+        return
+    rows = [row for row in block.rows if row.live is None or not (row.live.is_hidden or row.live.is_brief)]
+    items = tuple(_as_item(row) for row in rows if not row.live or not (row.live.part or row.live.asks_again))
+    if items or block.state:
+        yield Heading(block.title, 3)
+    if block.state:
+        yield Paragraph((block.state,))
+    if items:
+        yield Bullets(items, numbered=len(items) > 1)
+    for one in block.below:
+        if one.words and not one.is_hidden:
+            yield Paragraph((f"{one.words}{''.join(one.after)}",))
+
+
+def _as_item(row: Opportunity) -> Item:
+    name = (Span(row.name, "code"), ": ", Span(row.figure, "strong"))
+    where = (" (", Span(row.where, "code"), ")") if row.where else ()
+    move = (". ", *spans(row.move), *where) if row.move else where
+    why = ", ".join(fact.words for fact in row.why)
+    return Item((*name, *move), (why,) if why else (), row.items)
 
 
 def paragraph(*lines: Words) -> Paragraph:

@@ -195,12 +195,6 @@ def ranking(content: Content) -> tuple[Ranked, ...]:
     return tuple(ranked(place, group) for place, group in enumerate(content.first, start=1))
 
 
-def unranked(content: Content) -> list[KernelSummary]:
-    """Return the kernels that the ranking does not show, in its order; earlier versions are not among them."""
-    shown = {row.key for row in content.first}
-    return [kernel for row in content.rows if row.key not in shown for kernel in row.members or (row,)]
-
-
 def ranked(place: int, group: KernelSummary) -> Ranked:
     """Say of a kernel what limits it, how far it is from that, and the one move."""
     analysis, sure = group.analysis, group_sureness(group)

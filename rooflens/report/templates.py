@@ -15,7 +15,7 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.verdict.sentences import gain_figure, gain_how, resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of
-from rooflens.report.document import Chart, Document, Table, Words
+from rooflens.report.document import Chart, Document, Opportunities, Table, Words
 from rooflens.report.html import blocks
 from rooflens.report.html.embed import json_text
 from rooflens.report.html.theme import LOOKS, css_class, is_hollow
@@ -45,9 +45,13 @@ class Drawing(Struct, frozen=True):
 
 
 def render(template: str, **values: Any) -> Markup:
-    """Fill the template `assets/<template>.html`, named `folder/name`, with values."""
+    """Fill a template of `assets`, named `folder/name`, or one of its parts, `folder/name#part`, with values."""
     _macros()
-    return Markup(_environment().get_template(f"{template}.html").render(**values))  # noqa: S704 -- autoescaped
+    name, _, part = template.partition("#")
+    filled = _environment().get_template(f"{name}.html")
+    if not part:
+        return Markup(filled.render(**values))  # noqa: S704 -- autoescaped
+    return Markup("".join(filled.blocks[part](filled.new_context(values))))  # noqa: S704 -- autoescaped
 
 
 def write_blocks(document: Document, room: blocks.Room | None = None) -> Markup:
@@ -63,6 +67,18 @@ def write_blocks(document: Document, room: blocks.Room | None = None) -> Markup:
 def write_document(document: Document, room: blocks.Room) -> Markup:
     """Write what a page of one document shows."""
     return Markup(_macros().whole(document, room))  # noqa: S704 -- autoescaped
+
+
+def write_for_notebook(answer: Words, first: Opportunities | None, notes: Sequence[str], picture: str = "") -> Markup:
+    """Write an answer with its first rows for the cell of a notebook: no script, no style sheet.
+
+    Args:
+        answer: The headline.
+        first: What to do first.
+        notes: Lines below it.
+        picture: An SVG beside it, in base64; empty for none.
+    """
+    return Markup(_macros().in_notebook(answer, first, notes, picture))  # noqa: S704 -- autoescaped
 
 
 def write_words(words: Words) -> Markup:
@@ -93,7 +109,18 @@ class _Dense(Extension):
         return re.sub(rf"\n+(?={_BLOCK})", "", margin)
 
 
-_SHARED = ("bar", "drawing", "facts_line", "json_block", "meter", "scrolling", "shape")
+_SHARED = (
+    "rows_table",
+    "zoom",
+    "isolated",
+    "bar",
+    "drawing",
+    "facts_line",
+    "json_block",
+    "meter",
+    "scrolling",
+    "shape",
+)
 """Macros of blocks that all templates may use."""
 
 

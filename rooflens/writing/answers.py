@@ -89,6 +89,7 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
     raw_cells: bool = False,
     indented: bool = True,
     expected: Sequence[Checked] | None = None,
+    title: str = "",
 ) -> Answer:
     """Answer what limits each kernel; models and terminals get less than programs.
 
@@ -102,9 +103,19 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         raw_cells: Leave CSV cells unchanged, even if a spreadsheet would run them.
         indented: Write JSON for people; otherwise a line per launch, as it is made.
         expected: Predictions with their measurements; None if there are no predictions.
+        title: What the Markdown is called; by default after its reports.
     """
-    from rooflens.model.summary import summarize
-    from rooflens.report.text.table import kernels_document, not_profiled, steps
+    asked = (top, tuple(columns), each_launch, tuple(place))
+
+    def shown(face: str) -> Document:
+        from rooflens.report.content import build_content
+        from rooflens.report.overview.document import Asked, overview
+        from rooflens.writing.naming import default_title
+
+        named = title or default_title([one.run for one in found.reports])
+        content = build_content(found.reports, named, found.limits, found.failures)
+        missing = tuple((one.names, one.shares) for one in found.missing if one.shares)
+        return (*overview(content, face, Asked(*asked, missing)), *predicted())
 
     def predicted() -> Document:
         if not expected:
@@ -112,15 +123,6 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         from rooflens.report.words.expectations import expectations_document
 
         return expectations_document(expected, found.reports)
-
-    def missing() -> Document:
-        return tuple(block for one in found.missing if one.shares for block in not_profiled(one.names, one.shares))
-
-    def table() -> Document:
-        kernels = summarize(found.analyses)
-        rows = summarize(found.analyses, each_launch=True) if each_launch else kernels
-        shown = kernels_document(rows, top, columns, each=each_launch)
-        return (*shown, *missing(), *steps(kernels, place), *predicted())
 
     def digest() -> str:
         from rooflens.report.text.digest import digest as shortened
@@ -142,9 +144,9 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         return iter(lambda: "".join(islice(parts, 256)), "")
 
     return Answer(
-        document=lambda: (*kernels_document(summarize(found.analyses), top, columns), *missing(), *predicted()),
+        document=lambda: shown("table" if columns else "file"),
         data={"json": json, "csv": csv, "digest": digest},
-        table=table,
+        table=lambda: shown("table" if columns else "terminal"),
         remarks=lambda: _remarks(found, columns),
     )
 
@@ -164,7 +166,7 @@ def of_sums(summed: Summed, top: int | None = None) -> Answer:
 def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
     """Explain the marks of a table, what was not measured, and what the program does without ncu."""
     from rooflens.format import count
-    from rooflens.report.text.table import LEGEND
+    from rooflens.report.overview.kernels import LEGEND
     from rooflens.report.words.program import program_lines
 
     if found.analyses and not columns:

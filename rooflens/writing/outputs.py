@@ -14,6 +14,7 @@ FORMATS = {
     ".htm": "html",
     ".md": "md",
     ".markdown": "md",
+    ".pdf": "pdf",
     ".png": "png",
     ".svg": "svg",
     ".json": "json",

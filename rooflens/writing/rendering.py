@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -18,9 +17,8 @@ if TYPE_CHECKING:
 
     from rooflens.model.predict.measured import Checked
     from rooflens.model.records import AnalyzedReport
-    from rooflens.report.document import Document
 
-PICTURES = ("png", "svg")
+PICTURES = ("pdf", "png", "svg")
 
 
 class Expected(Struct, frozen=True):
@@ -54,7 +52,7 @@ def render(
 
     Args:
         found: The reports.
-        style: `html`, `md`, `png`, `svg`, `json` or `csv`.
+        style: `html`, `md`, `pdf`, `png`, `svg`, `json` or `csv`.
         title: Title of the page.
         expected: What kernels must compute and move; by default known for bundled workloads.
         dark: Draw a picture for a dark page.
@@ -84,34 +82,22 @@ def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
             rules=expected.rules,
         )
 
-    def document() -> Document:
-        from rooflens.report.content import build_content
-        from rooflens.report.text.markdown import report_document
-        from rooflens.report.words.expectations import expectations_document
+    def kernels() -> Answer:
+        return of_kernels(found, title=title, expected=expected.check(found.reports))
 
-        content = build_content(found.reports, title, found.limits, found.failures)
-        return (*report_document(content), *expectations_document(expected.check(found.reports), found.reports))
-
-    return Answer(document, {**of_kernels(found).data, "html": page})
+    return Answer(lambda: kernels().document(), {**of_kernels(found).data, "html": page})
 
 
 def _picture(found: Analyzed, style: str, title: str, *, dark: bool) -> Rendered:
+    from msgspec.structs import replace
+
     from rooflens.report.content import build_content
-    from rooflens.report.roofline.picture import draw_rooflines
+    from rooflens.report.roofline.picture import COLUMN, SLIDE, draw_rooflines
 
-    picture = draw_rooflines(build_content(found.reports, title, found.limits, found.failures), dark=dark)
-    return Rendered({"png": picture.png, "svg": picture.svg.encode}[style](), picture.notes)
-
-
-def default_title(runs: Sequence[Run]) -> str:
-    """Name a page after its reports, in the order of their recording."""
-    from rooflens.ingest.reports.inputs import ENDINGS
-    from rooflens.model.compare.versions import in_order
-
-    names = [Path(run.source).name for run in in_order(runs)]
-    for ending in ENDINGS:
-        names = [name.removesuffix(ending) for name in names]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    look = replace(COLUMN if style == "pdf" else SLIDE, dark=dark)
+    picture = draw_rooflines(build_content(found.reports, title, found.limits, found.failures), look)
+    writers = {"pdf": picture.pdf, "png": picture.png, "svg": picture.svg.encode}
+    return Rendered(writers[style](), picture.notes)
 
 
 def bundled(runs: Sequence[Run]) -> dict[str, Prediction]:

@@ -9,11 +9,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import pandas as pd
 import polars as pl
 import pytest
-import vl_convert
 from click.testing import CliRunner
 from msgspec.structs import asdict
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
@@ -195,7 +193,7 @@ def test_a_notebook_shows_the_first_kernels_and_counts_the_others(tmp_path: Path
     """A notebook shows the page's first three rows, and says where to find the others."""
     kernels = [KernelSpec(f"kernel_{i}()", {"gpu__time_duration.sum": 20000.0}) for i in range(53)]
     html = rl.open(write_report(tmp_path / "x.ncu-rep", ReportSpec(kernels)))._repr_html_()
-    assert html.count("<code>") == 3
+    assert len(re.findall(r"<b>\d <code>", html)) == 3
     assert "50 more" in html
 
 
@@ -221,7 +219,7 @@ def test_a_notebook_without_the_renderer_shows_all_but_the_picture(
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     html = report._repr_html_()
     assert "<img" not in html
-    assert html.count("pip install &#x27;vl-convert-python&gt;=1.8&#x27;") == 1
+    assert html.count("pip install &#39;vl-convert-python&gt;=1.8&#39;") == 1
     assert re.findall("<code>.*?</code>", html) == re.findall("<code>.*?</code>", whole)
     kernel = report[0]
     assert kernel._repr_html_()
@@ -258,32 +256,6 @@ def test_no_page_is_shown_outside_of_a_notebook(report: rl.Report) -> None:
     assert 'report.save("page.html")' in raised.value.hint
 
 
-def test_a_chart_stands_at_the_level_asked_for(report: rl.Report) -> None:
-    """Each level has its own chart, the default is one of them, and an unknown level is refused."""
-    one = report[:1]
-    at = {level: one.chart(level).to_json(validate=False) for level in ("dram", "all")}
-    assert len({*at.values()}) == 2
-    assert one.chart().to_json(validate=False) in at.values()
-    with pytest.raises(UsageError, match="no level `l3`"):
-        report.chart("l3")
-
-
-def test_a_chart_is_composed_with_another(report: rl.Report) -> None:
-    """Combined with other charts, the chart keeps all its names and rows."""
-    bars = alt.Chart(alt.Data(values=[{"a": 1, "b": 2}])).mark_bar().encode(x="a:Q", y="b:Q")
-    one = report[:1]
-    chart = one.chart("dram")
-    alone = _drawn_texts(chart)
-    assert {"Arithmetic intensity (FLOP/B)", one[0].function_name} <= alone
-    assert alone <= _drawn_texts((chart | one.chart("l2", dark=True)) & bars)
-
-
-def _drawn_texts(chart: alt.TopLevelMixin) -> set[str]:
-    """Return the texts of a chart, validated and drawn as SVG."""
-    svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=alt.SCHEMA_VERSION.strip("v").rpartition(".")[0])
-    return {text for text in re.findall(r"<text[^>]*>([^<]*)", svg) if text}
-
-
 def test_pandas_takes_a_report_as_polars_does(report: rl.Report) -> None:
     """`pd.DataFrame(report)` has the rows, columns and values of the summary, in order."""
     frame, table = pd.DataFrame(report), report.to_pandas()
@@ -295,7 +267,8 @@ def test_pandas_takes_a_report_as_polars_does(report: rl.Report) -> None:
 
 def test_every_face_has_the_order_of_the_table(report: rl.Report, attention: Path) -> None:
     """Kernels, groups and frames keep the order of `analyze`, with failed kernels last."""
-    rows = [line.split()[0] for line in printed("analyze", attention).splitlines() if line.startswith(("flash", "att"))]
+    table = printed("analyze", attention).partition("\nkernel ")[2]
+    rows = [line.split()[0] for line in table.splitlines() if line.startswith(("flash", "att"))]
     assert len(rows) >= 4
     assert [kernel["short_name"].split()[0] for kernel in report] == rows[:4]
     keys = [kernel.key for kernel in report]
@@ -425,13 +398,3 @@ def test_hot_spots_are_instructions_where_no_line_is_known(fixtures: Path) -> No
     bare = rl.open(fixtures / "published" / "speedy_scan__profile.ncu-rep")[0]
     assert bare.hotspots(by="line") == ()
     assert {spot.by for spot in bare.hotspots()} == {"sass"}
-
-
-def test_a_chart_without_flops_says_so(tmp_path: Path) -> None:
-    """A chart without FLOPs shows bandwidth shares as bars under a sentence, or an error says what to collect."""
-    shares = {"gpu__time_duration.sum": 2e6, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 80.0}
-    drawn = rl.open(write_report(tmp_path / "a.ncu-rep", ReportSpec([KernelSpec("k", shares)]))).chart()
-    assert "FLOPs not counted: share of peak, by unit and memory level" in json.dumps(drawn.to_dict())
-    bare = rl.open(write_report(tmp_path / "b.ncu-rep", ReportSpec([KernelSpec("k", {"gpu__time_duration.sum": 2e6})])))
-    with pytest.raises(InputError, match="hold neither FLOPs with bytes, nor bandwidth shares"):
-        bare.chart()

@@ -27,8 +27,8 @@ from rooflens.model.summary import summarize
 from rooflens.report.about import columns_document
 from rooflens.report.document import Column, Document, Table, Words, for_text, spans
 from rooflens.report.kernel.document import KernelView, kernel_document
+from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.text.hotspots import hotspots_document, listings
-from rooflens.report.text.table import kernels_document
 from rooflens.report.writers import terminal
 from rooflens.report.writers.terminal import to_terminal
 

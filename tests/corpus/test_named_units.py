@@ -13,15 +13,13 @@ from rooflens.errors import InputError
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Level, Pipe
-from rooflens.model.summary import summarize
 from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.kernel.document import explain
+from rooflens.report.overview.document import Asked, overview
 from rooflens.report.text.digest import digest
-from rooflens.report.text.markdown import report_document
-from rooflens.report.text.table import kernels_document, steps
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal
 
@@ -90,11 +88,11 @@ def _own(analysis: Analysis, name: str, stage: str | None = None) -> float | Non
 
 def faces(one: AnalyzedReport, analysis: Analysis) -> Iterator[tuple[str, str]]:
     """Yield every text about a kernel, by name of its output."""
-    verdict, kernels = analysis.verdict, summarize([analysis])
+    verdict, content = analysis.verdict, build_content([one], "report", default_thresholds())
     yield "explain", explain(one, analysis)
     yield "digest", digest([one])
-    yield "table", to_terminal((*kernels_document(kernels), *steps(kernels, ["x"])), 200)
-    yield "Markdown", to_markdown(report_document(build_content([one], "report", default_thresholds())))
+    yield "table", to_terminal(overview(content, "terminal", Asked(place=("x",))), 200)
+    yield "Markdown", to_markdown(overview(content, "file"))
     sentences = (verdict.sentence, *verdict.evidence, *verdict.advice, verdict.cause or "")
     yield "JSON", "\n".join((*sentences, *(text for found in analysis.findings for text in (found.title, found.move))))
 

@@ -22,6 +22,8 @@ from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_csv, to_document
 from rooflens.report.document import Span, spans
 from rooflens.report.kernel.document import explain
+from rooflens.report.overview.document import overview
+from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.page.first_screen import what_first
 from rooflens.report.page.kernels import kernels
 from rooflens.report.page.program_map import program_map
@@ -32,10 +34,9 @@ from rooflens.report.summary import ranked, segments
 from rooflens.report.templates import write_words
 from rooflens.report.text.digest import digest
 from rooflens.report.text.digest.kernel import block, row
-from rooflens.report.text.markdown import report_document
-from rooflens.report.text.table import kernels_document, verdict_words
 from rooflens.report.words import ladder
 from rooflens.report.words.change import limiter_sentence
+from rooflens.report.words.verdicts import verdict_words
 from rooflens.report.writers.markdown import to_markdown
 
 _FEWEST = 100
@@ -129,7 +130,7 @@ def test_sums_by_class_do_not_count_open_ones_as_sure(published: list[AnalyzedRe
                 offenders.append((report.run.source[-40:], shown, time_ns, wanted_ns))
         texts = {
             "list": str(what_first(page)),
-            "Markdown": to_markdown(report_document(page)),
+            "Markdown": to_markdown(overview(page, "file")),
             "digest": digest((report,)),
         }
         for part in segments(page.counted) if sum(class_times_ns(page.counted).values()) else ():

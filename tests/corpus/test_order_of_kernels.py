@@ -13,9 +13,9 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.data import json_lines, to_document
 from rooflens.report.document import Words, spans
+from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.summary import ranking
 from rooflens.report.text.digest import digest
-from rooflens.report.text.table import kernels_document
 
 _FEWEST = 50
 """Published reports with several kernels, at least; 61 when this was written."""

@@ -23,6 +23,8 @@ from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_document
 from rooflens.report.document import Table, Words, spans
 from rooflens.report.kernel.document import explain
+from rooflens.report.overview.document import overview
+from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.page.cards import cards
 from rooflens.report.page.first_screen import verdict, what_first
 from rooflens.report.page.kernels import columns, written
@@ -30,8 +32,6 @@ from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import kernel_rows, point_rows
 from rooflens.report.summary import ranked
 from rooflens.report.text.digest.kernel import block, row
-from rooflens.report.text.markdown import report_document
-from rooflens.report.text.table import kernels_document
 from rooflens.report.words.labels import evidence_words
 from rooflens.report.writers.markdown import to_markdown
 
@@ -156,7 +156,7 @@ def test_tables_have_both_numbers(told: list[Told], contents: list[Content]) -> 
                 tuple(each.replace(fmt.MISSING, "-") for each in (one.numbers.gain, one.numbers.cell)) for one in of_gpu
             ]
             assert sorted(shown) == sorted(wanted), content.runs
-        for part in report_document(content):
+        for part in overview(content, "file"):
             if isinstance(part, Table) and "Limit" in [column.heading for column in part.columns]:
                 for cells, group in zip(of_columns(part, "Gain", "Limit"), content.kernels, strict=False):
                     assert cells == (mine[group.key].numbers.gain, mine[group.key].numbers.cell)

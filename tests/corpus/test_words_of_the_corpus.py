@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 
 import pytest
@@ -9,12 +9,11 @@ import pytest
 from rooflens.ingest.load import Loaded
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.roofline.datasheets import datasheet_of
-from rooflens.model.summary import summarize
 from rooflens.model.verdict.sentences import gain_words, limit_factor_words
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_content
-from rooflens.report.text.markdown import report_document
-from rooflens.report.text.table import LEGEND, kernels_document, steps
+from rooflens.report.content import Content, build_content
+from rooflens.report.overview.document import Asked, overview
+from rooflens.report.overview.kernels import LEGEND
 from rooflens.report.words.labels import evidence_words
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal
@@ -54,17 +53,16 @@ def said(analysis: Analysis) -> Iterator[str]:
         yield from (finding.title, finding.move, *(evidence_words(number) for number in finding.evidence))
 
 
-def printed(analyses: Sequence[Analysis], width: int) -> str:
-    """Print the tables of a terminal of this width, and the text below them."""
-    kernels = summarize(analyses)
-    return to_terminal((*kernels_document(kernels), *steps(kernels, ["x"])), width) + "\n".join(LEGEND)
+def printed(content: Content, width: int) -> str:
+    """Print what a terminal of this width shows."""
+    return to_terminal(overview(content, "terminal", Asked(place=("x",))), width) + "\n".join(LEGEND)
 
 
 def outputs(report: AnalyzedReport) -> str:
     """Write all outputs about a report except the page."""
     content = build_content([report], "report", default_thresholds())
     sentences = "\n".join(text for analysis in report.analyses for text in said(analysis))
-    return "\n".join((sentences, printed(report.analyses, 200), to_markdown(report_document(content))))
+    return "\n".join((sentences, printed(content, 200), to_markdown(overview(content, "file"))))
 
 
 @pytest.fixture(scope="module")

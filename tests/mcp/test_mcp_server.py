@@ -389,17 +389,17 @@ def test_pages_end_at_no_heading_and_go_on_within_tables(published: Answers, tok
 
 
 def test_doubt_is_marked_as_the_table_of_analyze_marks_it(published: Answers) -> None:
-    """A kernel's verdict reads as in `analyze`, including `??`, and the marks are explained."""
+    """A kernel's verdict reads as in `analyze`, including its confidence, and the marks are explained."""
     table = CliRunner().invoke(main, ["analyze", str(PUBLISHED / MW)], env={"COLUMNS": "220"}).stdout
     listed = published.list_kernels(MW).text
     verdicts = [line.split(" | ")[4] for line in listed.splitlines() if re.match(r"\| \d", line)]
     assert len(verdicts) == 5
-    assert any(verdict.endswith(" ??") for verdict in verdicts)
+    assert any(verdict.endswith(" (low)") for verdict in verdicts)
     for verdict in verdicts:
         assert verdict in table
-    assert "??" in published.open_report(MW, max_tokens=MOST_TOKENS).text.partition("Gains are")[0]
+    assert "(low)" in published.open_report(MW, max_tokens=MOST_TOKENS).text.partition("Gains are")[0]
     for text in (listed, published.open_report(MW, max_tokens=MOST_TOKENS).text):
-        assert "? medium, ?? low confidence" in text
+        assert "(medium), (low): confidence" in text
 
 
 def test_a_kernel_is_explained_by_the_name_that_tables_print(published: Answers) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from rooflens.analyzing import analyze_paths
 from rooflens.model.catalogue import KERNEL, TOTALS, flat_name, kernel_quantities, quantities
 from rooflens.model.summary import summarize
-from rooflens.report.text.table import shown
+from rooflens.report.overview.kernels import shown
 
 NAMES = {
     ("bytes", "dram"): "dram_bytes",

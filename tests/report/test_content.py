@@ -13,10 +13,11 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Limiter
 from rooflens.report.comparison.rows import limiter as comparison_limiter
 from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, Content, build_content
+from rooflens.report.overview.document import overview
+from rooflens.report.overview.kernels import kernels_document
+from rooflens.report.overview.opportunities import unlisted
 from rooflens.report.page.kernels import kernels
-from rooflens.report.summary import limiter, ranking, unranked
-from rooflens.report.text.markdown import report_document
-from rooflens.report.text.table import kernels_document
+from rooflens.report.summary import limiter, ranking
 from rooflens.report.writers.markdown import to_markdown
 
 
@@ -101,7 +102,9 @@ def test_no_kernel_is_dropped_from_the_ranking() -> None:
     """Kernels that the list does not show are counted below it, and none is missing."""
     page = make_page(*samples.every_verdict(), *apart(2000))
     assert len(ranking(page)) == RANKED_SHOWN
-    assert sum(len(row.group.members) or 1 for row in ranking(page)) + len(unranked(page)) == len(page.kernels)
+    assert sum(len(row.group.members) or 1 for row in ranking(page)) + len(
+        unlisted(page, {row.key for row in page.first})
+    ) == len(page.kernels)
 
 
 def test_kernels_of_two_reports_are_not_added_up() -> None:
@@ -119,7 +122,7 @@ def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
     page = make_page(found, samples.every_verdict()[1])
     for text in (
         str(kernels(page)),
-        to_markdown(report_document(page)),
+        to_markdown(overview(page, "file")),
         to_markdown(kernels_document(summarize([found]))),
         limiter(found),
     ):

@@ -32,11 +32,11 @@ from rooflens.report.document import (
 )
 from rooflens.report.forecast.document import forecasts_document
 from rooflens.report.kernel.document import KernelView, kernel_document
+from rooflens.report.overview.document import Asked, overview
+from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.templates import write_blocks
 from rooflens.report.text.hotspots import hotspots_document, listings
 from rooflens.report.text.listings import gpu_table
-from rooflens.report.text.markdown import report_document
-from rooflens.report.text.table import kernels_document, steps
 from rooflens.report.writers.markdown import to_markdown, unescaped
 from rooflens.report.writers.terminal import to_terminal
 
@@ -52,17 +52,19 @@ def documents(fixtures: Path) -> dict[str, Document]:
     reports = analyze_paths(files).reports
     analyses = [analysis for report in reports for analysis in report.analyses]
     kernels = summarize(analyses)
+    content = build_content(reports[:1], "MW", default_thresholds())
     pairs = pair_programs(reports[:1], reports[1:], ("before", "after")).pairs
     gemm = swept(the_operation("gemm"), {"m": "128:4096:x4", "n": "m", "k": "m"}, "bf16", the_datasheet("h100-sxm"))
     return {
-        "analyze": (*kernels_document(kernels), *steps(kernels, ["a.ncu-rep"])),
+        "analyze": overview(content, "terminal", Asked(place=("a.ncu-rep",))),
+        "versions": overview(build_content(reports, "MW", default_thresholds()), "terminal"),
         "columns": kernels_document(kernels, names=["dram_share", "flop_total", "verdict_sentence", "flags"]),
         "explain": kernel_document(KernelView(reports[0], reports[0].analyses[0])),
         "compare": comparison_document(checked(pairs, anyway=True, hint="")),
         "predict": forecasts_document([gemm]),
         "hotspots": hotspots_document(listings(analyses, None, 5)),
         "gpus": (gpu_table(load_datasheets()),),
-        "report": report_document(build_content(reports, "MW", default_thresholds())),
+        "report": overview(content, "file"),
     }
 
 

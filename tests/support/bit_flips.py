@@ -29,9 +29,9 @@ from rooflens.model.store.dataset import Store
 from rooflens.model.summary import summarize
 from rooflens.report.content import build_content
 from rooflens.report.data import to_csv, to_json
+from rooflens.report.overview.document import overview
+from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.page.page import render_page
-from rooflens.report.text.markdown import report_document
-from rooflens.report.text.table import kernels_document, steps
 from rooflens.report.writers.markdown import to_markdown
 
 READING = ReadOptions(reader="direct", raw="values")
@@ -163,8 +163,8 @@ def _writers(found: Analyzed, *, with_page: bool) -> dict[str, Callable[[], obje
         "json": lambda: to_json(analyses, reports),
         "csv": lambda: to_csv(analyses),
         "table": lambda: to_markdown(kernels_document(summarize(analyses))),
-        "below the table": lambda: to_markdown(steps(summarize(analyses), ())),
-        "markdown": lambda: to_markdown(report_document(build_content(reports, "flipped", limits))),
+        "terminal": lambda: to_markdown(overview(build_content(reports, "flipped", limits), "terminal")),
+        "markdown": lambda: to_markdown(overview(build_content(reports, "flipped", limits), "file")),
     }
     if with_page:
         writers["page"] = lambda: render_page(reports, title="flipped", limits=limits)

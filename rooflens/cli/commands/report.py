@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 _STDOUT = Path("-")
 
-_FORMATS = ("html", "md", "png", "svg", "json")
-_PICTURES = ("png", "svg")
-_BINARY = frozenset({"png"})
+_FORMATS = ("html", "md", "pdf", "png", "svg", "json")
+_PICTURES = ("pdf", "png", "svg")
+_BINARY = frozenset({"pdf", "png"})
 
 
 @click.command(
@@ -45,6 +45,7 @@ _BINARY = frozenset({"png"})
         "rooflens report report.ncu-rep -o page.html",
         "rooflens report v1.ncu-rep v2.ncu-rep -o versions.html",
         "rooflens report report.ncu-rep -o summary.md",
+        "rooflens report report.ncu-rep -o figure.pdf",
         "rooflens report trace.json.gz -o program.html",
         "rooflens report --store runs -o nightly.html --title nightly",
     ),
@@ -66,7 +67,7 @@ _BINARY = frozenset({"png"})
     type=click.Choice(_FORMATS),
     help="What to write; by default taken from the file's extension, else html.",
 )
-@click.option("--theme", type=click.Choice(["light", "dark"]), help="Colours of a png or svg.  [default: light]")
+@click.option("--theme", type=click.Choice(["light", "dark"]), help="Colours of a pdf, png or svg.  [default: light]")
 @click.option("--title", help="Title of the page; by default the names of the reports.")
 @PREDICT
 @with_reading
@@ -103,7 +104,8 @@ def report(
         _report_traces(answer, style, output, title, table=table, opened=opened)
         return
     from rooflens.writing.answers import of_kernels
-    from rooflens.writing.rendering import default_title, render
+    from rooflens.writing.naming import default_title
+    from rooflens.writing.rendering import render
 
     stated = read_stated(predict)
     found = load_analyzed(
@@ -180,7 +182,7 @@ def _check_output(output: Path, style: str, *, force: bool, table: bool, opened:
         if table:
             raise UsageError("--table and `-o -` both write to stdout", "drop one of the two")
         if style in _BINARY and _stdout_is_terminal():
-            raise UsageError("a terminal cannot show a png", "name a file with -o, or pipe it somewhere")
+            raise UsageError(f"a terminal cannot show a {style}", "name a file with -o, or pipe it somewhere")
         return
     check_folder(output)
     check_free(output, force=force)

@@ -174,6 +174,11 @@ class Ladder(Struct, frozen=True):
         return next((rung for rung in self.rungs if rung.is_fastest), None)
 
     @property
+    def tied(self) -> tuple[Rung, ...]:
+        """The fastest version and those that are as fast, in order; the fastest alone where none is."""
+        return tied(self.rungs, self.threshold)
+
+    @property
     def counts_differ(self) -> bool:
         """True if the two sides launched some kernel unequally often."""
         return any(change.counts_differ for change in self.changes)
@@ -218,6 +223,19 @@ class Ladder(Struct, frozen=True):
             if change.head
         )
         return replace(self.shared, base=base, head=added(heads))
+
+
+def tied(rungs: Sequence[Rung], threshold: float) -> tuple[Rung, ...]:
+    """Return the fastest of some sides and those as fast: nearer than the threshold, or within the noise of both."""
+    fastest = next((rung for rung in rungs if rung.is_fastest), None)
+    if fastest is None:
+        return ()
+    timings = ((rung, Timing(fastest.time, rung.time)) for rung in rungs if not rung.apart and not rung.library)
+    return tuple(
+        rung
+        for rung, timing in timings
+        if rung is fastest or timing.is_unchanged(threshold) or timing.outcome(threshold) == "same"
+    )
 
 
 def _names(changes: Sequence[Change]) -> frozenset[str]:

@@ -273,8 +273,14 @@ def refusals(pair: Ladder) -> Iterator[str]:
         yield f"replay modes differ: {_and(base.replay)} and {_and(head.replay)}"
     if base.synthetic != head.synthetic:
         yield f"the {'base' if base.synthetic else 'head'} is synthetic: written by a generator, not measured"
-    if not base.timed or not head.timed:
-        yield f"times were not recorded in the {'head' if base.timed else 'base'}: no kernel of it has a duration"
+    yield from _untimed(base.timed, head.timed)
+
+
+def _untimed(*timed: bool) -> tuple[str, ...]:
+    """Say which of two sides has no time; nothing if both have."""
+    if all(timed):
+        return ()
+    return (f"times were not recorded in the {'head' if timed[0] else 'base'}: no kernel of it has a duration",)
 
 
 def _only_fills(pair: Ladder) -> str:
@@ -413,19 +419,22 @@ def checked(ladders: Iterable[Ladder], *, anyway: bool, hint: str) -> list[Ladde
     """
     found = []
     for one in map(with_pairs, ladders):
-        pairs = [replace(pair, warnings=_checked(pair, anyway=anyway, hint=hint)) for pair in one.each]
+        # A version without a time is a rung of its ladder without one, as long as others can be compared.
+        goes_on = sum(_is_timed(rung.side) for rung in one.rungs) > 1 and len(one.rungs) > 2
+        pairs = [replace(pair, warnings=_checked(pair, anyway, hint, goes_on=goes_on)) for pair in one.each]
         found.append(replace(one, pairs=tuple(pairs)) if one.pairs else pairs[0])
     return found
 
 
-def _checked(pair: Ladder, *, anyway: bool, hint: str) -> tuple[str, ...]:
+def _checked(pair: Ladder, anyway: bool, hint: str, *, goes_on: bool) -> tuple[str, ...]:  # noqa: FBT001 - as asked
     if only_fills := _only_fills(pair):
         raise InputError(f"{pair.program}: {only_fills}", _OF_YOURS)
     reasons = tuple(refusals(pair))
     refused, is_timed = f"{pair.program}: {'; '.join(reasons)}", _is_timed(pair.base) and _is_timed(pair.head)
-    if reasons and not anyway:
+    borne = _untimed(_is_timed(pair.base), _is_timed(pair.head)) if goes_on else ()
+    if not anyway and set(reasons) - set(borne):
         raise InputError(refused, hint if is_timed else f"{_TIMED_BY}; {hint}")
-    if not is_timed and not any(_share_counters(change) for change in pair.changes):
+    if not is_timed and not goes_on and not any(_share_counters(change) for change in pair.changes):
         raise InputError(f"{refused}; nor has a kernel of both sides a counter in both", _TIMED_BY)
     if not anyway and not pair.is_found and is_of_others(pair):
         raise InputError(f"{pair.program}: the sides are of different GPUs and have no kernel in common", hint)

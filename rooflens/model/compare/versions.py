@@ -388,9 +388,9 @@ def _beside_library(one: Ladder) -> Ladder:
 
 
 def _run_labels(runs: Sequence[Run]) -> list[str]:
-    """Name versions by their files; runs of one name by their day, with the time of day where one has several."""
+    """Name versions by their files; one file recorded again by its day, with the time of day where one has several."""
     days = [date(run.created_unix_s) for run in runs]
-    if len({version_name(run) for run in runs}) > 1 or not all(run.created_unix_s for run in runs):
+    if len({run.source for run in runs}) > 1 or not all(run.created_unix_s for run in runs):
         return path_labels([run.source for run in runs])
     labels = [
         day

@@ -409,7 +409,9 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
         through = f"{rates}{part} through" if rates else "filling" if facts.at_roof else "fills"
         numbers = f"{through} {unit_label(limiter, facts.kernel.gpu)}, which is {share} busy"
     elif level.share is None:
-        numbers = f"at least {share} of its peak"
+        numbers = (
+            f"at least {share} of its peak" if limiter.resource == "dram" else f"{share} by NVIDIA's per cent of it"
+        )
     elif stage is None and rates:
         is_of_rates = _are_one(of_rates, limiter.share)
         stage = level.leading_stage or "busiest"

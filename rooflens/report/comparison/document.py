@@ -19,7 +19,6 @@ from rooflens.format import (
     given_percent,
     percent,
     plain_name,
-    sentence_case,
 )
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change
 from rooflens.model.compare.findings import changed_findings, findings_sentence
@@ -64,6 +63,7 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
+from rooflens.report.overview.document import of_ladder
 from rooflens.report.path.chart import PageRoofs, path_chart
 from rooflens.report.path.placing import has_path
 from rooflens.report.words.change import change_sentence, kernel_names, looked_at, total_sentence
@@ -71,13 +71,9 @@ from rooflens.report.words.inside import loop_place
 from rooflens.report.words.ladder import (
     KERNELS_SHOWN,
     NAME_WIDTH,
-    headline,
     kernel_cells,
     kernel_title,
-    ladder_bars,
-    ladder_warnings,
-    subject,
-    try_next,
+    program_headline,
 )
 
 MAX_DRAWN_PROGRAMS = 5
@@ -101,7 +97,7 @@ _MATCHED = (
     " it."
 )
 _DRAWN = (
-    "In the roofline a hollow dot is a kernel before, a filled one the same kernel after, and the arrow leads from "
+    "In the roofline a faint dot is a kernel before, a full one the same kernel after, and the arrow leads from "
     "one to the other. Area is GPU time, on one scale for both sides; shape and colour show the verdict of each side."
     " On one GPU at one clock the roofs of the head hold for both sides. Where GPUs, SM clocks or memory clocks "
     "differ by more than 3 % there is no common roof: heights are then shares of each kernel's own roof."
@@ -135,7 +131,7 @@ def comparison_document(
         if not ladder.pairs:
             blocks += _blocks(ladder, drawn.get(id(ladder)), roofs)
             continue
-        blocks += ladder_blocks(ladder, f"sides-{i}", roofs)
+        blocks += ladder_blocks(ladder, f"sides-{i}", roofs, is_alone=len(ladders) == 1)
         shown = [drawn[id(pair)] for pair in ladder.pairs if id(pair) in drawn]
         blocks += [Columns((tuple(_blocks(pair.comparison, pair, roofs)),)) for pair in shown]
     if unpaired:
@@ -157,7 +153,7 @@ def heading(ladders: Sequence[Ladder]) -> tuple[str, list[str], str]:
     facts: list[str] = []
     if len(ladders) == 1:
         (one,) = ladders
-        title = f"{one.program}: {headline(one) if one.pairs else total_sentence(one)}"
+        title = one.program if one.pairs else f"{one.program}: {total_sentence(one)}"
         facts = [] if one.pairs else [*_counts(one)]
     elif any(one.pairs for one in ladders):
         title = f"{len(ladders)} programs, {'each ' if all(one.pairs for one in ladders) else ''}in several versions"
@@ -238,14 +234,12 @@ def _overview(ladders: Sequence[Ladder]) -> Table:
     return Table(columns, tuple(rows), label="All programs")
 
 
-def ladder_blocks(ladder: Ladder, key: str, roofs: PageRoofs) -> Iterator[Block]:
+def ladder_blocks(ladder: Ladder, key: str, roofs: PageRoofs, *, is_alone: bool = True) -> Iterator[Block]:
     """Show the versions of a program one below the other, what to try next, and its other kernels."""
-    yield Heading((Span(ladder.program, "literal"), f": {headline(ladder)}"), 3)
-    if following := try_next(ladder):
-        yield Paragraph((following,), "answer")
-    said = (ladder_bars(ladder), paragraph(sentence_case(subject(ladder))))
-    way = ((path_chart(ladder, f"path-{key}", roofs),),) if has_path(ladder) else ()
-    yield Columns((said, *way), told=True)
+    if is_alone:
+        yield Paragraph((program_headline(ladder),), "answer")
+    way = (path_chart(ladder, f"path-{key}", roofs),) if has_path(ladder) else ()
+    yield from of_ladder(ladder, is_alone=is_alone, way=way)
     if ladder.fastest and len(ladder.kernels) > 1:
         yield _over_sides(ladder, key)
     names = kernel_names(ladder)
@@ -264,8 +258,6 @@ def ladder_blocks(ladder: Ladder, key: str, roofs: PageRoofs) -> Iterator[Block]
             amount=len(ladder.kernels),
             rest=" that take less time",
         )
-    if found := ladder_warnings(ladder):
-        yield bullets([*found])
 
 
 def _blocks(comparison: Ladder, drawn: Program | None, roofs: PageRoofs) -> Iterator[Block]:
@@ -276,7 +268,7 @@ def _blocks(comparison: Ladder, drawn: Program | None, roofs: PageRoofs) -> Iter
     if one_sided := _one_sided(comparison):
         yield paragraph(one_sided)
     if drawn:
-        yield from _recorded(drawn)
+        yield from _opening(drawn, roofs)
     columns = (
         Column("kernel", fit="name", most=NAME_WIDTH),
         Column("before", right=True),
@@ -296,19 +288,23 @@ def _blocks(comparison: Ladder, drawn: Program | None, roofs: PageRoofs) -> Iter
     if comparison.warnings:
         yield bullets([*comparison.warnings])
     if drawn:
-        yield from _drawn(drawn, roofs)
+        yield from _drawn(drawn)
 
 
 def _cells(change: Change, comparison: Ladder, *, of_page: bool) -> tuple[Words, ...]:
     """Write name and how it was matched, times before and after, what it lost, its limiters, and its story."""
     how = "" if change.how == "same" else f" ({change.how})"
+    more = (signed_duration(known_lost_ns([change])), _limited(change)) if of_page else ()
+    return (code(kernel_names(comparison)[change.name]), how), *_times(change), *more, _story(change, comparison)
+
+
+def _story(change: Change, comparison: Ladder) -> str:
+    """Say what became of a kernel, and why: its counters, loops and findings."""
     is_told = not change.timing.apart
     told = findings_sentence(changed_findings(change, comparison.threshold)) if is_told else ""
     loops = "; ".join(map(_loop_words, changed_loops(change))) if is_told else ""
     story = change_sentence(change, comparison) + (f". Loops: {loops}" if loops else "")
-    story += f". Findings: {told}" if told else ""
-    more = (signed_duration(known_lost_ns([change])), _limited(change)) if of_page else ()
-    return (code(kernel_names(comparison)[change.name]), how), *_times(change), *more, story
+    return story + (f". Findings: {told}" if told else "")
 
 
 def _loop_words(changed: LoopChange) -> str:
@@ -342,17 +338,31 @@ def _signed_limiter(found: Limiter) -> Span:
     return Span(limiter_words(found), found.bound)
 
 
-def _recorded(program: Program) -> Iterator[Block]:
-    """Say why the difference counts, and how both sides were recorded."""
+def _opening(program: Program, roofs: PageRoofs) -> Iterator[Block]:
+    """Say what became of the kernel that changed most, how sure that is and where the time went, beside the plane."""
+    comparison = program.comparison
+    judged = paragraph(judgement(comparison.speed, comparison.threshold))
+    said: list[Block] = [judged] if judged.lines else []
+    if most := next((change for change in comparison.changes if change.base and change.head), None):
+        name = code(kernel_names(comparison)[most.name])
+        said.insert(0, Paragraph(((name, ": ", _story(most, comparison)),)))
+    went = (Heading("Where the time went", 4), _waterfall(program)) if comparison.speed.factor else ()
+    sides = (one for row in program.rows for one in (row.change.base, row.change.head) if one)
+    where = (Heading("Roofline, before and after", 4), _roofline(program, roofs)) if any(map(standing, sides)) else ()
+    parts = ((*said, *went), where) if where else (tuple(said), went)
+    if kept := tuple(part for part in parts if part):
+        yield Columns(kept)
+
+
+def _recorded(program: Program) -> Facts:
+    """List how both sides were recorded."""
     comparison = program.comparison
     totals = (comparison.total.base, comparison.total.head)
     conditions = [_fact(fact) for fact in recorded(comparison)]
     if any(len(total.times_ns) > 1 for total in totals):
         each = tuple(", ".join(map(duration, total.times_ns)) for total in totals)
         conditions.append(("GPU time of each recording", each, False))
-    said = paragraph(judgement(comparison.speed, comparison.threshold))
-    sides = Facts("How both sides were recorded", tuple(conditions), ("Base (before)", "Head (after)"))
-    yield Columns(((said,), (sides,)) if said.lines else ((sides,),))
+    return Facts("How both sides were recorded", tuple(conditions), ("Base (before)", "Head (after)"))
 
 
 def _fact(fact: Fact) -> tuple[str, tuple[Words, ...], bool]:
@@ -375,15 +385,14 @@ def _one_sided(comparison: Ladder) -> Words:
     return (*said, " These times are in neither sum above.") if comparison.alone else tuple(said)
 
 
-def _drawn(program: Program, roofs: PageRoofs) -> Iterator[Block]:
-    """Draw where the time went and the roofline, and list the numbers of each kernel on both sides."""
-    mark = ": synthetic data" if program.is_synthetic else ""
-    charts = [("Where the time went", _waterfall(program, mark))]
-    sides = (one for row in program.rows for one in (row.change.base, row.change.head) if one)
-    if any(map(standing, sides)):
-        charts.append(("Roofline, before and after", _roofline(program, mark, roofs)))
-    yield Columns(tuple((Heading(title, 4), chart) for title, chart in charts))
-    yield Columns(((Folded("Launches, intensity and shares of each kernel", (_numbers(program),)),),))
+def _drawn(program: Program) -> Iterator[Block]:
+    """List how both sides were recorded, and the numbers of each kernel on both sides."""
+    numbers = Folded("Launches, intensity and shares of each kernel", (_numbers(program),))
+    yield Columns(((_recorded(program), numbers),))
+
+
+def _mark(program: Program) -> str:
+    return ": synthetic data" if program.is_synthetic else ""
 
 
 def _over_sides(ladder: Ladder, key: str) -> Chart:
@@ -397,11 +406,11 @@ def _over_sides(ladder: Ladder, key: str) -> Chart:
     return Chart(key, draw, f"Time of the kernels of {ladder.program} over its versions; the tables hold the same.")
 
 
-def _waterfall(program: Program, mark: str) -> Chart:
+def _waterfall(program: Program) -> Chart:
     def draw() -> Mapping[str, Any] | None:
         from rooflens.report.comparison.charts import waterfall_spec  # noqa: PLC0415 - only pages draw
 
-        return waterfall_spec(program, title=f"GPU time: {program.headline}{mark}")
+        return waterfall_spec(program, title=f"GPU time: {program.headline}{_mark(program)}")
 
     return Chart(
         f"waterfall-{program.key}",
@@ -411,14 +420,14 @@ def _waterfall(program: Program, mark: str) -> Chart:
     )
 
 
-def _roofline(program: Program, mark: str, roofs: PageRoofs) -> Chart:
+def _roofline(program: Program, roofs: PageRoofs) -> Chart:
     """Draw each kernel where it was and is, under the roofs of the page."""
 
     def draw() -> Mapping[str, Any] | None:
         from rooflens.report.comparison.charts import arrows_spec  # noqa: PLC0415 - only pages draw
 
         gpus = dict.fromkeys(one.kernel.gpu or "unknown GPU" for one in program.comparison.head.at_work)
-        return arrows_spec(program, roofs(), title=f"{', '.join(gpus)}{mark}")
+        return arrows_spec(program, roofs(), title=f"{', '.join(gpus)}{_mark(program)}")
 
     why = unlike(program.comparison)
     shares = f"Heights are shares of each kernel's own roof, not FLOP/s: {why}, so there is no roof for both sides."

@@ -17,7 +17,7 @@ from rooflens.model.knowledge.families import TITLES, family_page, named_page
 from rooflens.model.knowledge.items import find_item, names_of
 from rooflens.model.needs import untold
 from rooflens.model.predict.other_gpu import type_answer
-from rooflens.model.records import Analysis, AnalyzedReport, Finding, Move
+from rooflens.model.records import Analysis, AnalyzedReport, Finding, Move, Verdict
 from rooflens.model.roofline.occupancy import block_smem_bytes, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes, total_ns_of
@@ -117,6 +117,29 @@ def on_card(view: KernelView) -> Document:
 def below_answer(view: KernelView) -> Document:
     """Return the document as a page of one kernel holds it below its first screen."""
     return (facts(*_launched(view)), *evidence(view))
+
+
+def summary(view: KernelView) -> Document:
+    """Return the first part of the document, as the cell of a notebook has room for: verdict and moves."""
+    return (*title(view), *_verdict(view), *_moves(view))
+
+
+def verdict_document(verdict: Verdict, time_ns: float | None) -> Document:
+    """Say what limits a kernel, what its best move brings, and its limit.
+
+    Args:
+        verdict: The kernel's.
+        time_ns: Its duration; None if unknown.
+    """
+    sure = confidence_words(verdict.confidence)
+    words = (best_gain_words(verdict, time_ns), limit_factor_words(verdict), sure)
+    said = fmt.sentence_case(", ".join(filter(None, words)))
+    return Paragraph((strong(plain(verdict.sentence)),), "answer"), paragraph(plain(f"{said}."))
+
+
+def finding_document(finding: Finding) -> Document:
+    """Say a finding, with what to do about it."""
+    return (paragraph(_finding(finding), f"{fmt.sentence_case(plain(finding.move))}."),)
 
 
 def answer(view: KernelView) -> Document:
@@ -245,7 +268,7 @@ def _numbers(analysis: Analysis, *, has_gain: bool = True) -> tuple[str, ...]:
     return (
         plain(f"{words[:1].upper()}{words[1:]}{floor}.") if words else "",
         plain(f"No limit: the report lacks {limit.missing}.") if limit.missing and not analysis.kernel.failed else "",
-        plain(f"{full[:1].upper()}{full[1:]}.") if full else "",
+        plain(f"{full[:1].upper()}{full[1:].rstrip('.')}.") if full else "",
         f"The first move changes the {changes}." if changes else "",
     )
 

@@ -39,6 +39,9 @@ _EXCESS = (
 )
 """Part, whole, and what they are."""
 
+_IN_TEXTS = OnPage((), (Heading("Where"),))
+"""Lines have their own title on a page."""
+
 _NOT_SAMPLED = "Not sampled: `ncu --set full` or `rooflens profile --detail deep` tells the line."
 
 
@@ -59,7 +62,7 @@ def hot_lines(analysis: Analysis, *, asks: bool = True) -> Document:
             what = "lines" if found[0].hotspot.by == "line" else "instructions"
             rows = tuple(_row(kernel, place.hotspot, place.share) for place in found)
             table = hot_table(kernel, [place.hotspot for place in found], measure)
-            return Heading("Where"), Lines(f"Hot {what}, {words}", rows, analysis.key, table), *note
+            return _IN_TEXTS, Lines(f"Hot {what}, {words}", rows, analysis.key, table), *note
     return (OnPage((), (Heading("Where"), paragraph(_NOT_SAMPLED))),) if note else ()
 
 

@@ -101,6 +101,13 @@ def _side(unit: str) -> Style:
     return "memory" if unit in LEVELS else "compute"
 
 
+def level_document(level: Level) -> Document:
+    """Say how busy a memory level is, with its rate and its peak."""
+    rates = [fmt.si(rate, "B/s") for rate in (level.bytes_per_s, level.peak_bytes_per_s) if rate]
+    share = level_share_words(level) if level.share is not None else "share not measured"
+    return (paragraph(plain(f"{share}, {' of '.join(rates) or 'bytes not measured'}")),)
+
+
 def _of_level(level: Level, work: MainWork) -> str:
     """Say what a level moved in all, per operation, and what could be reached."""
     intensity = work.intensity(level)

@@ -219,7 +219,7 @@ def charts(figures: Sequence[RooflineFigure], *, collects: str, aggregated: bool
         failed_count: Launches that failed.
     """
     return render(
-        "report/charts",
+        "report/page#charts",
         collecting=collects,
         aggregated=aggregated,
         failed_count=failed_count,

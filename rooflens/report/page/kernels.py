@@ -318,7 +318,7 @@ def kernels(content: Content) -> Markup:
         for i, one in enumerate(content.listed)
     ]
     return render(
-        "report/kernels_table",
+        "report/kernels",
         content=content,
         columns=[column for column, _ in shown],
         waiting=[(place, column) for place, column, _ in waiting],
@@ -328,7 +328,6 @@ def kernels(content: Content) -> Markup:
         alone=len(rows) == 1 and content.other is None,
         offers_intensity=any(column.key.endswith("_per_byte") for column, _ in offered),
         offers_unit=any(column.key == "leader" for column, _ in offered),
-        has_gains=any(finding.gain for launch in content.carded for finding in launch.analysis.findings),
         uncarded=sum(not row.cards for row in rows),
     )
 

@@ -31,7 +31,7 @@ def explanations(content: Content) -> Markup:
         for kind, one in KINDS.items()
         if (pages := [about(kind, name) for name in named(kind) if name in words[kind]])
     ]
-    return render("report/about", groups=groups)
+    return render("report/page#about", groups=groups)
 
 
 def method(content: Content) -> Markup:
@@ -39,7 +39,7 @@ def method(content: Content) -> Markup:
     limits, usual = content.limits, default_thresholds()
     changed = [f"{name} {value:g}" for name, value in asdict(limits).items() if value != getattr(usual, name)]
     return render(
-        "report/method",
+        "report/page#method",
         content=content,
         limits=limits,
         changed=changed,

@@ -14,10 +14,10 @@ from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.html.embed import table_library
+from rooflens.report.overview.headline import headline
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.expectations import predicted
 from rooflens.report.page.first_screen import first_screen
-from rooflens.report.page.headline import headline
 from rooflens.report.page.kernels import kernels
 from rooflens.report.page.ladder import ladders, named_ladders
 from rooflens.report.page.method import explanations, method
@@ -108,10 +108,10 @@ def render_page(  # noqa: PLR0913 - a page is made of these
                 )
                 + first_screen(content, figures),
             ],
-            headline=render("report/headline", headline=answer),
-            keys=render("report/keys", shown=len(rows) > 1),
+            headline=render("report/page#headline", headline=answer),
+            keys=render("report/page#keys", shown=len(rows) > 1),
             head=render(
-                "report/header",
+                "report/page#header",
                 sure=answer.sure,
                 failed=failed_words(content.failed_kernels, content.noun),
                 unread=content.unread,

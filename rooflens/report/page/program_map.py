@@ -20,10 +20,14 @@ from rooflens.report.words.strips import NO_KERNEL, blank, mapped, strip_of
 
 OUTSIDE = "outside of any range"
 
+NEARLY_ALL = 0.99
+"""A map in which one kernel takes this part says nothing."""
+
 
 def program_map(content: Content) -> Markup:
-    """Draw where the time of kernels goes as one strip; nothing for versions of a program, or without times."""
-    if not content.total_ns or content.ladder or own_reports(content):
+    """Draw where the time of kernels goes as one strip; nothing of versions, without times, or of one kernel."""
+    most = max((kernel.time_share or 0.0 for kernel in content.kernels), default=0.0)
+    if not content.total_ns or content.ladder or content.ladders_lead or own_reports(content) or most >= NEARLY_ALL:
         return Markup()
     what = _choice(content)
     label = f"GPU time by {what} and kernel. The filters above the list and the kernels table do what a click does."

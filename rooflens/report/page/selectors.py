@@ -117,7 +117,7 @@ def selectors(
     # What two rows of a wide screen do not hold opens on demand.
     row_px = style_px("shared/page.css", "content") - _px("gap")
     return render(
-        "report/selectors",
+        "report/page#selectors",
         anchors=anchors,
         shown=len(rows) > 1,
         others=others,

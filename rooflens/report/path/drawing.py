@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder, Rung
+from rooflens.model.records import Analysis
 from rooflens.model.roofline.roofs import RoofSet
 from rooflens.model.roofline.standing import Standing
 from rooflens.model.summary import identity
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.path.placing import placed, walker
-from rooflens.report.plane.simple import Dot, Drawn, bar_of, plane_spec, roof_words, roofs_of
+from rooflens.report.plane.simple import Dot, Drawn, dot_of, plane_spec, roofs_of
 from rooflens.report.words.labels import UNITS
 from rooflens.report.words.ladder import limiter
 
@@ -44,11 +44,12 @@ def path_spec(ladder: Ladder, roofs: Mapping[str, RoofSet]) -> Mapping[str, Any]
     analyses = [rung.analysis for _, rung, _ in found if rung.analysis]
     gpu = identity(analyses[0])[0]
     slopes, flats = roofs_of(roofs.get(gpu, RoofSet()), (at.level for _, _, at in found), gpu)
+    star = f", {STAR} the fastest" if len(ladder.tied) == 1 else ""
     path = tuple((at.intensity, at.per_s) for at in own)
     plane = Drawn(
         f"{gpu}: {_title(ladder)}",
-        tuple(_dot(number, rung, at, longest) for number, rung, at in found),
-        (f"Numbers as beside it, {STAR} the fastest; each at the level that binds it. Area: time.",),
+        tuple(_dot(number, rung, rung.analysis, at, longest) for number, rung, at in found if rung.analysis),
+        (f"Numbers as beside it{star}; each at the level that binds it. Area: time.",),
         slopes,
         flats,
         (path,) if len(path) > 1 else (),
@@ -56,7 +57,8 @@ def path_spec(ladder: Ladder, roofs: Mapping[str, RoofSet]) -> Mapping[str, Any]
         is_near=True,
         unit=UNITS[found[0][2].unit],
     )
-    return plane_spec(_labelled(plane, [(number, rung) for number, rung, _ in found]))
+    best = ladder.tied[0] if len(ladder.tied) == 1 else None
+    return plane_spec(_labelled(plane, [(number, rung) for number, rung, _ in found], best.label if best else ""))
 
 
 def _title(ladder: Ladder) -> str:
@@ -64,29 +66,19 @@ def _title(ladder: Ladder) -> str:
     return "versions" if drawn is ladder else f"versions of {fmt.cut_middle(fmt.plain_name(drawn.name), NAME_WIDTH)}"
 
 
-def _dot(number: int, rung: Rung, at: Standing, longest_ns: float) -> Dot:
-    analysis, unit = rung.analysis, UNITS[at.unit]
-    return Dot(
-        at.intensity,
-        at.per_s,
-        analysis.verdict.shown_class if analysis else "unknown",
+def _dot(number: int, rung: Rung, analysis: Analysis, at: Standing, longest_ns: float) -> Dot:
+    return dot_of(
+        analysis,
+        at,
         rung.library or f"{number} {rung.label}",
         part=LARGEST * (rung.time.median_ns or 0.0) / longest_ns,
         is_faint=bool(rung.library),
-        level=at.level,
-        bar=bar_of(at),
-        facts={
-            "Time": rung.time.words,
-            "Limited by": limiter(analysis) if analysis else "",
-            "Level": resource_label(at.level, analysis.kernel.gpu if analysis else None),
-            "Place": f"{fmt.intensity(at.intensity, unit)}, {fmt.si(at.per_s, f'{unit}/s')}",
-            "Its roof": roof_words(at, unit),
-        },
+        facts={"Time": rung.time.words, "Limited by": limiter(analysis)},
     )
 
 
-def _labelled(plane: Drawn, found: list[tuple[int, Rung]]) -> Drawn:
-    """Write numbers at the dots, with names at both ends of the way, at the fastest and at the library's kernel.
+def _labelled(plane: Drawn, found: list[tuple[int, Rung]], best: str) -> Drawn:
+    """Write numbers at the dots, with names at both ends of the way, at the best one and at the library's kernel.
 
     Dots that lie upon one another have their numbers in one place, and no names where they are more than two.
     """
@@ -95,8 +87,8 @@ def _labelled(plane: Drawn, found: list[tuple[int, Rung]]) -> Drawn:
     for group in plane.together():
         said = []
         for number, rung in (found[place] for place in group):
-            is_named = len(group) < MOST_NAMED and (rung.is_fastest or number in {own[0], own[-1]})
+            is_named = len(group) < MOST_NAMED and (rung.label == best or number in {own[0], own[-1]})
             name = f" {rung.label}" if is_named else ""
-            said.append(rung.library or f"{number}{f' {STAR}' if rung.is_fastest else ''}{name}")
+            said.append(rung.library or f"{number}{f' {STAR}' if rung.label == best else ''}{name}")
         dots[group[0]] = replace(dots[group[0]], label=", ".join(said))
     return replace(plane, dots=tuple(dots))

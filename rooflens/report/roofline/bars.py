@@ -18,9 +18,8 @@ from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import LIT_BAR, QUIET, Style, either, layered, of_kernels
+from rooflens.report.plane.marks import LIT_BAR, QUIET, Style, either, layered, of_kernels, rounded
 from rooflens.report.plane.plane import BarredLaunch, LevelShare, Plane
-from rooflens.report.roofline.rows import rounded
 
 KERNELS_ALONE = 6
 KERNELS_BELOW = 3
@@ -87,7 +86,8 @@ def bar_rows(plane: Plane) -> list[dict[str, Any]]:
         row |= {"head": _unit_name(plane, launch)} if share.level == UNIT else {}
         row |= {"why": launch.why} if several else {}
         if launch.key not in seen:
-            row |= {"t": rounded(launch.time_share), "n": launch.launches}
+            # Of versions that a ladder follows each takes nearly all of its own report: that says nothing of any.
+            row |= {"t": 0.0 if plane.climbers else rounded(launch.time_share), "n": launch.launches}
         seen.add(launch.key)
         rows.append(row)
     return rows

@@ -13,7 +13,7 @@ from rooflens.format import count, cut_middle, duration, factor, intensity, perc
 from rooflens.model.program.program import Program, ProgramKernel
 from rooflens.model.program.ranks import Joined
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
-from rooflens.report.document import Cell, Chart, Map, Opportunities, Opportunity, Strip, Words
+from rooflens.report.document import Below, Cell, Chart, Fact, Map, Opportunities, Opportunity, Strip, Words
 from rooflens.report.words.strips import NO_KERNEL, blank, mapped, strip_of
 from rooflens.report.words.trace import without_step
 
@@ -101,7 +101,8 @@ def opportunities(
             won=(one.gain_ns or 0.0) / one.time_ns if one.time_ns else 0.0,
             move=move_of(one),
             where=cut_middle(where_of(one), 2 * _NAME_WIDTH),
-            why=tuple(_why(one)),
+            why=tuple(map(Fact, _why(one))),
+            rank=place + 1,
             divider="Not yet known what can be won, by time" if place == len(shown) else "",
         )
         for place, one in enumerate(listed)
@@ -109,7 +110,8 @@ def opportunities(
     left_out = len(known) + len(unknown) - len(listed)
     rest = f"{count(left_out, 'more row')} in the table of all kernels below." if left_out else ""
     note = "bars: time today; hatched: what can be won at most" if known else "bars: time today"
-    return Opportunities("What to look at first", rows, note, rest)
+    below = (Below(rest),) if rest else ()
+    return Opportunities("What to look at first", rows, note, below=below, is_told=False)
 
 
 def _figure(one: ProgramKernel) -> str:

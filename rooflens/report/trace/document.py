@@ -187,7 +187,7 @@ def _answer(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]
     waits = [one.communication for one in programs if one.communication]
     lines: list[tuple[float, Words]] = []
     if wall_ns and idle_ns >= _LEAST_LINE * wall_ns:
-        idle = f"The GPU is idle for {percent(idle_ns / wall_ns)} of {duration(wall_ns)}: {duration(idle_ns)}."
+        idle = f"GPU idle {percent(idle_ns / wall_ns)} of {duration(wall_ns)}."
         lines.append((idle_ns, idle))
     time_ns, alone_ns = sum(one.time_ns for one in waits), sum(one.alone_ns for one in waits)
     if whole.time_ns and time_ns >= _LEAST_LINE * whole.time_ns:
@@ -202,12 +202,10 @@ def _answer(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]
         if len(known) > 1:
             lines.append((won_ns, _won_of_operators(known, won_ns)))
     yield from (words for _, words in sorted(lines, key=lambda line: -line[0]))
-    if (open_ns := sum(one.time_ns for one in whole.kernels if one.by == "time")) and whole.time_ns:
-        first = next(one for one in whole.kernels if one.by == "time")
-        share = percent(open_ns / whole.time_ns)
-        several = sum(one.by == "time" for one in whole.kernels) > 1
-        most = ("; most in ", code(names[first.name]), f", {duration(first.time_ns)}") if several else ()
-        yield (f"What can be won is not known of {share} of the kernels' time", *most, ".")
+    if (opened := [one for one in whole.kernels if one.by == "time"]) and whole.time_ns:
+        longest = max(opened, key=lambda one: one.time_ns)
+        share = percent(longest.time_ns / whole.time_ns)
+        yield ("Longest without counters: ", code(names[longest.name]), f", {share} of the kernels' time.")
 
 
 def _won_of_operators(known: Sequence[ProgramKernel], won_ns: float) -> tuple[str | Span, ...]:
@@ -345,7 +343,7 @@ def _class(one: ProgramKernel) -> Words:
     """Write the class as everywhere, with what makes it so where a report holds the kernel."""
     if one.measured is None:
         return Span(one.shown_class, one.shown_class)
-    from rooflens.report.text.table import verdict_words  # noqa: PLC0415 - only where there is a report
+    from rooflens.report.words.verdicts import verdict_words  # noqa: PLC0415 - only where there is a report
 
     return Span(verdict_words(one.measured), one.shown_class)
 

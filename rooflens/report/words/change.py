@@ -49,6 +49,13 @@ def factor_words(timing: Timing, threshold: float) -> str:
         return "unchanged"
     if abs(factor - 1) < AS_FAST:
         return f"{outcome} ({_signed(timing)})"
+    return speed_words(factor)
+
+
+def speed_words(factor: float) -> str:
+    """Write a factor with its direction: `1.28x slower`, `0.4 % faster`."""
+    if abs(factor - 1) < AS_FAST:
+        return f"{abs(1 / factor - 1) * 100:.1f} % {'faster' if factor > 1 else 'slower'}"
     return f"{significant(factor)}x faster" if factor > 1 else f"{significant(1 / factor)}x slower"
 
 
@@ -64,16 +71,16 @@ def change_sentence(change: Change, comparison: Ladder) -> str:
         only = before or after
         return f"{limiter_sentence(only) if only else ''}: {'gone' if after is None else 'new'}"
     if change.timing.apart:
-        return f"{speed_words(change, comparison.threshold)}; {limiters_words(before, after)}"
+        return f"{change_words(change, comparison.threshold)}; {limiters_words(before, after)}"
     counted = shared_words(before, after) if change.timing.factor is None else ""
     is_changed = change.speed.factor is not None and not change.speed.is_unchanged(comparison.threshold)
     why = (causes_words(before, after) or NO_CAUSE) if is_changed else ""
     parts = [part for part in (counted, why, limiters_words(before, after)) if part]
     assumed = f"; {assumed_words(change.work)}" if change.work and change.work.assumed else ""
-    return f"{speed_words(change, comparison.threshold)}: {', '.join(parts)}{assumed}"
+    return f"{change_words(change, comparison.threshold)}: {', '.join(parts)}{assumed}"
 
 
-def speed_words(change: Change, threshold: float) -> str:
+def change_words(change: Change, threshold: float) -> str:
     """Say how much faster a kernel became, or its mean launch if launch counts differ."""
     if change.timing.apart and change.base and change.head:
         old = time_per_work(change.base, change.mean_launch.base.median_ns, change.head)

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from math import log
 
 from msgspec import Struct
 
-from rooflens.format import count, cut_name, duration, percent, plain_name, significant, some, span
+from rooflens.format import count, cut_name, duration, percent, plain_name, span
 from rooflens.model.compare.causes import reasons
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Timing
-from rooflens.model.compare.ladder import Ladder, Rung
+from rooflens.model.compare.ladder import Ladder, Rung, tied
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
-from rooflens.model.summary import best_move
+from rooflens.model.summary import asks_first, best_move
 from rooflens.model.verdict.sentences import gain_words, limit_in_short, limiter_words, share_words
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.document import Bar, Bars, Column, Span, Table, Words, code
-from rooflens.report.words.change import NO_CAUSE, assumed_words, factor_words, not_compared, other_work_words
+from rooflens.report.words.change import (
+    NO_CAUSE,
+    assumed_words,
+    factor_words,
+    not_compared,
+    other_work_words,
+    speed_words,
+)
+from rooflens.report.words.headline import Plain, fitting, name_of, some_names
 
 KERNELS_SHOWN = 30
 """Kernels of a program listed over its versions, those that take most time; JSON holds all."""
@@ -36,8 +44,10 @@ LEFT_NAMED = 3
 
 NO_BAR = "not compared"
 
-SPEED_UP = "speed-up"
-"""How many times as fast as the first version."""
+AGAINST = "against first"
+"""Head of the column that says how much faster or slower each version is than the first."""
+
+AS_FAST_WORDS = "as fast"
 
 NAME_WIDTH = 48
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -49,7 +59,7 @@ class LadderRow(Struct, frozen=True):
 
     Attributes:
         time: Time of a launch, or of the whole program.
-        against_first: How many times as fast as the first; a dash if it is not compared.
+        against_first: How much faster or slower than the first; a dash if it is not compared.
         part: Length of its bar relative to the longest compared one; 0 if it is not compared.
         changed: How it compares with the version before, and what changed.
     """
@@ -71,17 +81,17 @@ class LadderRow(Struct, frozen=True):
 
 def ladder_rows(rungs: Sequence[Rung], threshold: float = DEFAULT_THRESHOLD) -> list[LadderRow]:
     """Describe each version of a ladder."""
-    scale = scale_of(rungs)
+    scale, leading = scale_of(rungs), tied(rungs, threshold)
     return [
         LadderRow(
             label=rung.label,
             time=rung.time.words,
-            against_first=times(rung.to_first.factor if rung.to_first else None),
+            against_first=_against_first(rung, threshold),
             bound=rung.analysis.verdict.shown_class if rung.analysis else "unknown",
             limiter=limiter(rung.analysis) if rung.analysis else "-",
             changed=step_words(rungs, rung, threshold),
             part=scale.part(rung.time.median_ns) if rung.time.median_ns and not rung.apart else 0.0,
-            is_fastest=rung.is_fastest,
+            is_fastest=rung.is_fastest and len(leading) == 1,
         )
         for rung in rungs
     ]
@@ -121,7 +131,7 @@ def ladder_bars(ladder: Ladder, links: Sequence[str] = ()) -> Bars:
     rows, scale = ladder_rows(ladder.shown, ladder.threshold), scale_of(ladder.shown)
     reference, keys = ladder.reference, [*links, ""] if links else [""] * len(rows)
     return Bars(
-        ("version", "time (log scale)" if scale.is_log else "time", SPEED_UP),
+        ("version", "time (log scale)" if scale.is_log else "time", AGAINST),
         tuple(
             Bar(
                 cut_name(row.label, LABEL_WIDTH),
@@ -149,7 +159,7 @@ def ladder_table(ladder: Ladder) -> Table:
     columns = (
         Column("version", fit="name", most=NAME_WIDTH),
         Column("time", right=True, worth=8),
-        Column(SPEED_UP, right=True, worth=7),
+        Column(AGAINST, right=True, worth=7),
         Column("limited by", fit="wrap", worth=4),
         Column("what changed", fit="prose", least=36),
     )
@@ -160,16 +170,12 @@ def ladder_table(ladder: Ladder) -> Table:
     )
 
 
-def times(value: float | None) -> str:
-    """Write a factor with three digits: `1.12x`; a dash if it is unknown."""
-    return "-" if value is None else f"{significant(value)}x"
-
-
-def _speed(factor: float | None) -> str:
-    """Write a factor with its direction: `1.28x slower`; a dash if it is unknown."""
-    if factor is None:
-        return times(factor)
-    return f"{times(factor)} faster" if factor >= 1 else f"{times(1 / factor)} slower"
+def _against_first(rung: Rung, threshold: float) -> str:
+    """Say how much faster or slower a version is than the first: `1.28x slower`; a dash for the first itself."""
+    timing = rung.to_first
+    if timing is None or timing.factor is None:
+        return "-"
+    return AS_FAST_WORDS if timing.is_unchanged(threshold) else speed_words(timing.factor)
 
 
 def step_words(rungs: Sequence[Rung], rung: Rung, threshold: float = DEFAULT_THRESHOLD) -> str:
@@ -208,53 +214,47 @@ def _other_work(rungs: Sequence[Rung], rung: Rung) -> str:
 
 
 def headline(ladder: Ladder) -> str:
-    """Name the fastest version, and how much faster it is than the first: the whole ladder in a line."""
-    fastest = ladder.fastest
-    if fastest is None:
-        return count(sum(not rung.library for rung in ladder.rungs), "version")
-    own, left = ladder.versions, _left_out(ladder)
+    """Name the fastest version and how much faster it is than the first, or say that they are as fast: in a line."""
+    return fitting(Plain(tuple(_heads(ladder))))
+
+
+def program_headline(ladder: Ladder) -> str:
+    """Say the same with the name of the program before it."""
+    name = name_of(ladder.program)
+    return f"{name}: {fitting(Plain(tuple(_heads(ladder))), name)}"
+
+
+def _heads(ladder: Ladder) -> Iterator[str]:
+    """Yield what can be said of a whole ladder in a line, in falling length."""
+    fastest, own = ladder.fastest, ladder.versions
     amount = count(len(own), "version")
-    if fastest.to_first is None:
-        which = "the first is the fastest" if len(own) > 1 else fastest.label
-        return f"{amount}, {which}{_time(fastest)}{_as_fast(ladder, fastest)}{_beside(ladder, fastest)}{left}"
-    first = next(rung for rung in ladder.rungs if not rung.apart and rung.time.times_ns)
-    words = factor_words(fastest.to_first, ladder.threshold)
-    runs = f" ({fastest.to_first.runs})" if fastest.to_first.runs else ""
-    than = "than" if "x faster" in words else "against"
-    which = f"{amount}, fastest {fastest.label}{_time(fastest)}{_as_fast(ladder, fastest)}"
-    return f"{which}: {words} {than} {first.label}{runs}{_beside(ladder, fastest)}{left}"
-
-
-def _time(rung: Rung) -> str:
-    """Give the time for the name it belongs to: `, 163 us`; empty if it is unknown."""
-    return f", {duration(rung.time.median_ns)}" if rung.time.median_ns is not None else ""
-
-
-def _as_fast(ladder: Ladder, fastest: Rung) -> str:
-    """Name the versions that are equally fast, up to the threshold: ` (v6 as fast)`; empty if there are none."""
-    timings = ((rung, Timing(fastest.time, rung.time)) for rung in ladder.versions if rung is not fastest)
-    alike = [rung.label for rung, timing in timings if timing.is_unchanged(ladder.threshold)]
-    return f" ({some(alike)} as fast)" if alike else ""
-
-
-def fastest_words(ladder: Ladder) -> str:
-    """Give the same shorter: `DivToMult is 1.22x faster than Baseline, 67 % of cuBLAS`; empty if none is known."""
-    fastest = ladder.fastest
     if fastest is None:
-        return ""
-    beside = _beside(ladder, fastest)
-    if fastest.to_first is None or (fastest.to_first.factor or 1.0) <= 1:
-        return f"{fastest.label} is the fastest{beside}"
-    first = next(rung for rung in ladder.rungs if not rung.apart and rung.time.times_ns)
-    return f"{fastest.label} is {factor_words(fastest.to_first, ladder.threshold)} than {first.label}{beside}"
+        yield count(sum(not rung.library for rung in ladder.rungs), "version")
+        return
+    time, leading = duration(fastest.time.median_ns), ladder.tied
+    timed = [rung for rung in own if rung.time.times_ns]
+    if len(timed) < 2:
+        yield f"{name_of(fastest.label)}: {time}{_beside(ladder, fastest)}; no other version to compare"
+        yield f"{name_of(fastest.label)}: {time}; no other version to compare"
+        return
+    if len(leading) == len(timed):
+        yield f"{amount}, no difference: {time}{_beside(ladder, fastest)}"
+        yield f"{amount}, no difference: {time}"
+        return
+    first = timed[0]
+    if len(leading) > 1:
+        who = f"{some_names([rung.label for rung in leading])} are as fast"
+    else:
+        who = f"{name_of(fastest.label)} is the fastest of {len(timed)}"
+    against = "" if first in leading or fastest.to_first is None else _against(fastest.to_first, first)
+    for beside in dict.fromkeys((_beside(ladder, fastest), "")):
+        yield f"{who}: {time}{against}{beside}"
+    yield f"{who}: {time}"
 
 
-def _left_out(ladder: Ladder) -> str:
-    """Name the versions that are not compared: `; not compared: v9`."""
-    left = [rung.label for rung in ladder.rungs if rung.apart]
-    if not left:
-        return ""
-    return f"; not compared: {', '.join(left)}" if len(left) <= LEFT_NAMED else f"; {len(left)} more not compared"
+def _against(timing: Timing, first: Rung) -> str:
+    """Say how much faster a version is than the first: `, 1.78x faster than v1`."""
+    return f", {speed_words(timing.factor)} than {name_of(first.label)}" if timing.factor else ""
 
 
 def _beside(ladder: Ladder, fastest: Rung) -> str:
@@ -267,7 +267,7 @@ def _beside(ladder: Ladder, fastest: Rung) -> str:
 def held_against(ladder: Ladder) -> str:
     """Name the version with which speed-ups and changes of a ladder are compared."""
     first = next((rung.label for rung in ladder.rungs if not rung.apart and rung.time.times_ns), "")
-    what = f"speed-up against {first}; " if first else ""
+    what = f"first: {first}; " if first else ""
     return f"{what}changes against the version before, unless another is named"
 
 
@@ -302,6 +302,12 @@ def try_next(ladder: Ladder) -> str:
     limit = limit_in_short(fastest.analysis)
     said = (f"Next, from {fastest.label}: {best_move(fastest.analysis.verdict)}", gain, limit)
     return f"{'; '.join(filter(None, said))}."
+
+
+def ladder_asks(ladder: Ladder) -> bool:
+    """Return whether what comes next is to collect more, which a page says once."""
+    fastest = ladder.fastest
+    return fastest is not None and fastest.analysis is not None and asks_first(fastest.analysis.verdict)
 
 
 def ladder_warnings(ladder: Ladder) -> list[str]:
@@ -359,7 +365,7 @@ def _first_to_last(kernel: Ladder, compared: int) -> str:
     factor = kernel.factor if compared > 1 else None
     if factor is not None and abs(1 / factor - 1) <= kernel.threshold:
         return "unchanged"
-    return _speed(factor)
+    return speed_words(factor) if factor is not None else "-"
 
 
 def sparkline(values: Sequence[float | None], blocks: str = BLOCKS) -> str:

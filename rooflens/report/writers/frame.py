@@ -66,8 +66,8 @@ def framed(page: Page) -> str:
     }
     shares = bool(page.headline) and page.charts
     codes = (*([vega_bundle()] if page.charts else ()), joined((*SCRIPTS, *page.scripts)))
-    late_scripts = (*page.late_scripts, *(("shared/share.js",) if shares else ()))
-    late = (*page.libraries, *([joined(late_scripts)] if late_scripts else ()))
+    late_scripts = ("shared/copy.js", *page.late_scripts, *(("shared/share.js",) if shares else ()))
+    late = (*page.libraries, joined(late_scripts))
     return render(
         "shared/frame",
         page=page,

@@ -14,6 +14,7 @@ from rooflens.report.document import (
     Heading,
     Map,
     Opportunities,
+    Words,
 )
 from rooflens.report.html.blocks import MAX_ROWS, Room, answer_of, plain
 from rooflens.report.templates import write_document, write_words
@@ -32,9 +33,11 @@ def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str
     """
     highest = min((block.level for block in _all(document) if isinstance(block, Heading)), default=2)
     first = document[0] if document else None
+    answer: Words = ""
     if isinstance(first, Heading) and plain(first.words) == title:
         document = document[1:]
-    answer, document = answer_of(document)
+    else:
+        answer, document = answer_of(document)
     has = {
         kind: any(isinstance(block, kind) for block in _all(document)) for kind in (Chart, Choice, Map, Opportunities)
     }

@@ -34,6 +34,8 @@ _COMBINING = "\u0300"
 _BREAKS = "/\\_,:;<>()[]-.="
 """Signs behind which a word breaks that is longer than a line."""
 
+_PARAGRAPHS: dict[str, Style] = {"note": "dim", "answer": "strong"}
+
 _CODES: dict[str, str] = {
     "strong": "1",
     "dim": "2",
@@ -84,7 +86,7 @@ class _Paper:
             yield from self._wrapped(block.words, style="strong")
         elif isinstance(block, Paragraph):
             for line in block.lines:
-                yield from self._wrapped(line, style="dim" if block.kind == "note" else "plain")
+                yield from self._wrapped(line, style=_PARAGRAPHS.get(block.kind, "plain"))
         elif isinstance(block, Bullets):
             for place, item in enumerate(block.items, start=1):
                 yield from self._item(item, f"{place}. " if block.numbered else "  ")

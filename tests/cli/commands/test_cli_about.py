@@ -19,7 +19,7 @@ from rooflens.model.counters.table import COUNTERS
 from rooflens.model.knowledge.items import column_heads, words
 from rooflens.model.summary import summarize
 from rooflens.report.document import Table, spans
-from rooflens.report.text.table import kernels_document
+from rooflens.report.overview.kernels import kernels_document
 
 
 def _shown(*arguments: str) -> str:
@@ -157,11 +157,11 @@ def test_names_are_completed() -> None:
         ("DRAM full", "80 % of its peak or more"),
         ("memory: HBM2e full ?", "80 % of its peak or more"),
         ("at the roof", "80 % of its peak or more"),
-        ("latency: 0.21 warps ready ??", "Warps that could issue"),
+        ("latency: 0.21 warps ready (low)", "Warps that could issue"),
         ("nothing above", "The share of the busiest measured unit"),
         ("compute: FP64 70 %", "The part of its peak that a unit reaches"),
         ("latency: cause not measured ?", "writes the command of ncu"),
-        ("latency: too few blocks ??", "Finding `small_grid`"),
+        ("latency: too few blocks (low)", "Finding `small_grid`"),
     ],
 )
 def test_words_of_the_subject_are_explained(asked: str, told: str) -> None:

@@ -250,11 +250,11 @@ def test_more_than_two_sides_are_set_against_the_first(tmp_path: Path) -> None:
         ("a", pytest.approx(2.0)),
         ("b", pytest.approx(2.0)),
     ]
-    assert "fastest c, 250 µs: 4.00x faster than a (1 run each)" in run("compare", a, b, c).stdout
+    assert "c is the fastest of 3: 250 µs, 4.00x faster than a" in run("compare", a, b, c).stdout
     assert "4.00x faster" in run("compare", a, b, c, "--format", "md").stdout
     page = tmp_path / "page.html"
     assert run("compare", a, b, c, "--format", "html", "-o", page).exit_code == 0
-    assert "fastest c, 250 µs: 4.00x faster than a (1 run each)" in page.read_text().replace("\u00a0", " ")
+    assert "c is the fastest of 3: 250 µs, 4.00x faster than a" in page.read_text().replace("\u00a0", " ")
 
 
 def test_first_to_last_is_judged_as_pairs_are(tmp_path: Path) -> None:

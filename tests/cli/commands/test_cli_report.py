@@ -60,7 +60,7 @@ def test_a_name_without_an_ending_is_a_page_and_any_name_goes_with_a_format(repo
     ("arguments", "error"),
     [
         (("-o", "a.png", "--format", "svg"), "`a.png` ends like png, and --format is svg"),
-        (("-o", "a.pdf"), "the extension of `a.pdf` is not a known format"),
+        (("-o", "a.eps"), "the extension of `a.eps` is not a known format"),
         (("-o", "-"), "`-o -` needs --format"),
         (("-o", "-", "--format", "md", "--table"), "--table and `-o -` both write to stdout"),
         (("--theme", "dark"), "--theme is for pictures, not for html"),

@@ -8,11 +8,21 @@ import pytest
 from msgspec.structs import replace
 from support import samples
 
+from rooflens.errors import InputError
 from rooflens.model.compare.compare import Side
 from rooflens.model.compare.ladder import Ladder, ladder
+from rooflens.model.compare.pairing import checked
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.report.document import spans
-from rooflens.report.words.ladder import headline, kernel_cells, kernel_title, ladder_rows, subject, try_next
+from rooflens.report.words.ladder import (
+    headline,
+    kernel_cells,
+    kernel_title,
+    ladder_rows,
+    ladder_warnings,
+    subject,
+    try_next,
+)
 
 GPU = "NVIDIA A100-SXM4-40GB"
 
@@ -47,7 +57,7 @@ def test_each_version_is_set_against_the_first_and_the_one_before() -> None:
         pytest.approx(0.5),
     ]
     assert [rung.is_fastest for rung in made.rungs] == [False, True, False]
-    assert headline(made) == "3 versions, fastest v1, 2.00 s: 4.00x faster than v0 (1 run each)"
+    assert headline(made) == "v1 is the fastest of 3: 2.00 s, 4.00x faster than v0"
     assert [row.marked for row in ladder_rows(made.rungs)] == ["v0", "v1 (fastest)", "v2"]
     assert try_next(made).startswith("Next, from v1: ")
 
@@ -55,8 +65,23 @@ def test_each_version_is_set_against_the_first_and_the_one_before() -> None:
 def test_versions_as_fast_as_the_fastest_are_named() -> None:
     """Half a per cent makes no version the winner: a change below the threshold is none, wherever it stands."""
     made = climbed([kernel(8e6)], [kernel(2.01e6)], [kernel(2e6)])
-    assert headline(made) == "3 versions, fastest v2, 2.00 s (v1 as fast): 4.00x faster than v0 (1 run each)"
+    assert headline(made) == "v1 and v2 are as fast: 2.00 s, 4.00x faster than v0"
+    assert [row.marked for row in ladder_rows(made.rungs)] == ["v0", "v1", "v2"]
     assert [row.changed for row in ladder_rows(made.rungs)][2] == "unchanged"
+
+
+def test_a_slower_version_is_called_slower_and_equal_ones_no_winner() -> None:
+    """No factor below one stands beside a version, and where all are as fast none is the fastest."""
+    made = climbed([kernel(1e6)], [kernel(2e6)])
+    assert headline(made) == "v0 is the fastest of 2: 1.00 s"
+    assert [row.against_first for row in ladder_rows(made.rungs)] == ["-", "2.00x slower"]
+    even = climbed([kernel(2e6)], [kernel(2.01e6)], [kernel(2.02e6)])
+    assert headline(even) == "3 versions, no difference: 2.00 s"
+    assert [(row.marked, row.against_first) for row in ladder_rows(even.rungs)] == [
+        ("v0", "-"),
+        ("v1", "as fast"),
+        ("v2", "as fast"),
+    ]
 
 
 def test_a_row_of_a_kernel_tells_only_what_is_compared() -> None:
@@ -115,6 +140,18 @@ def test_a_renamed_kernel_goes_on_and_a_missing_one_has_no_time() -> None:
     assert times_us(made) == [4e6, 2e6, None, 1e6]
     assert [rung.previous for rung in made.rungs] == [None, 0, None, 1]
     assert ladder_rows(made.rungs)[2].changed == "no time"
+
+
+def test_a_version_without_a_time_is_a_rung_without_one() -> None:
+    """The others are compared as before, and the version is named; of two sides both need a time."""
+    timeless = kernel(1e6)
+    timeless = replace(timeless, kernel=replace(timeless.kernel, counters={}))
+    (made,) = checked([climbed([kernel(4e6)], [timeless], [kernel(2e6)])], anyway=False, hint="")
+    assert headline(made) == "v2 is the fastest of 2: 2.00 s, 2.00x faster than v0"
+    assert [(row.time, row.changed) for row in ladder_rows(made.rungs)][1] == ("-", "no time")
+    assert any(line.startswith("v1: times were not recorded") for line in ladder_warnings(made))
+    with pytest.raises(InputError, match="times were not recorded in the head"):
+        checked([climbed([kernel(4e6)], [timeless])], anyway=False, hint="")
 
 
 def test_a_program_without_a_main_kernel_is_followed_whole() -> None:

@@ -7,7 +7,7 @@ from support import samples
 from rooflens.errors import InputError
 from rooflens.model.compare.versions import MOST_SIDES, ladders_of, pair_versions, report_labels
 from rooflens.model.records import AnalyzedReport
-from rooflens.writing.rendering import default_title
+from rooflens.writing.naming import default_title
 
 RUN = samples.report([]).run
 

@@ -812,3 +812,15 @@ def test_a_full_l2_is_told_the_next_step_and_not_the_one_taken(of_l1: float, *, 
     """A kernel with tiles is advised to use larger ones, or to go through L1 if nothing hits there."""
     held = {"smem_static_per_block_bytes": 4096.0 * tiles, "l1_hit_rate": of_l1, "l2_hit_rate": 0.99}
     assert reach(decide(make_case({"l2": 0.9}, held))).moves[0].kind == kind
+
+
+@pytest.mark.parametrize(("capability", "named"), [("10.0", "l1"), ("8.9", None)])
+def test_a_per_cent_that_leads_is_called_after_its_level(capability: str, named: str | None) -> None:
+    """NVIDIA's L1 at 85 % beside L2 at 54: it is L1, unless the chip counts requests of L1 twice."""
+    counters = {"sol_l1_active_share": 0.85, "sol_l2_share": 0.54, "l2_internal_share": 0.54, "dram_bus_share": 0.27}
+    verdict = analyze(make_kernel(counters, compute_capability=capability)).verdict
+    assert (verdict.bound, verdict.resource) == ("memory", named)
+    # L1's time is of active cycles, and L2's is not the longest: no floor of today's traffic is known.
+    assert verdict.today is None
+    if named:
+        assert "85 % by NVIDIA's per cent" in verdict.sentence.replace("\u00a0", " ")

@@ -19,9 +19,10 @@ from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Gain, L
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.html.assets import joined, style_px
+from rooflens.report.overview.headline import headline
+from rooflens.report.overview.opportunities import KEPT, LISTED
 from rooflens.report.page.charts import roofline_figures
-from rooflens.report.page.first_screen import KEPT, LISTED, verdict, what_first
-from rooflens.report.page.headline import headline
+from rooflens.report.page.first_screen import verdict, what_first
 from rooflens.report.page.ladder import named_ladders
 from rooflens.report.page.selectors import items
 from rooflens.report.summary import at_limit, caveats, limiter, ranking
@@ -313,7 +314,7 @@ def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said:
     (ranked,) = (
         words(entry)
         for entry in re.findall(r"<li data-g.*?</li>", str(what_first(page_of(known, other))), re.DOTALL)
-        if "coalesce" in entry
+        if "Coalesce" in entry
     )
     assert f"1.00 ms \u2192 {said}" in ranked
     for text in (alone, ranked):
@@ -372,7 +373,7 @@ def test_each_row_says_its_move_and_how_sure_it_is_where_it_is_not() -> None:
     assert said[0] == ["confidence high"]
     assert said[1:] == [["confidence medium"]] * 3
     assert headline(page).sure == "confidence high"
-    assert [row.count("collect what") for row in rows] == [0, 0, 1, 1]
+    assert [row.count("Collect what") for row in rows] == [0, 0, 1, 1]
     assert ["again" in row.partition(">")[0] for row in rows] == [False, False, False, True]
 
 

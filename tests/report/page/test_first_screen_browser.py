@@ -12,7 +12,7 @@ from support.rendered import rendered
 
 from rooflens.errors import InputError
 from rooflens.model.records import AnalyzedReport, Gain, Move
-from rooflens.report.page.first_screen import LISTED
+from rooflens.report.overview.opportunities import LISTED
 from rooflens.report.page.page import render_page
 
 if TYPE_CHECKING:
@@ -345,3 +345,46 @@ def test_paper_has_the_method_and_no_controls(open_page: Callable[..., Page]) ->
     assert page.locator("#method dl").first.is_visible()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator("#method details.part").get_attribute("open") is None
+
+
+def test_the_headline_is_that_of_what_the_filters_leave(same_page: Callable[..., Page]) -> None:
+    """It names the first kernel of the filtered list, says if there is none, and comes back with all kernels."""
+    opened = Opened(same_page(placed()))
+    title = "document.querySelector('h1').textContent"
+    whole = opened.page.evaluate(title)
+    opened.choose(verdicts=["latency"])
+    first = opened.page.locator(".ranking li:visible .name").first.text_content()
+    assert first is not None
+    assert opened.page.evaluate(title).startswith((first, f"Done: {first}"))
+    assert opened.page.evaluate(title) != whole
+    opened.choose(q="nothing is called that")
+    assert opened.page.evaluate(title) == "No kernel passes these filters"
+    opened.page.evaluate("lens.clear()")
+    opened.settle()
+    assert opened.page.evaluate(title) == whole
+
+
+def test_a_click_on_the_map_says_how_to_lift_it(same_page: Callable[..., Page]) -> None:
+    """Below the map stands what is shown alone, and how all kernels come back."""
+    opened = Opened(same_page(placed()))
+    note = opened.page.locator("#map-note")
+    assert note.is_hidden()
+    cell = opened.page.locator(".map .cell[data-k]").first
+    cell.click()
+    opened.settle()
+    assert "click it again, or press Esc, to show all" in (note.text_content() or "")
+    cell.click()
+    opened.settle()
+    assert note.is_hidden()
+
+
+def test_commands_can_be_copied(open_page: Callable[..., Page]) -> None:
+    """Each command has a button beside it, which says what became of it."""
+    collect = Move("collect what this report lacks: `rooflens profile --kernel k -- ./app`", "collect")
+    one = samples.every_verdict()[0]
+    asking = replace(one, verdict=replace(one.verdict, bound="unknown", moves=(collect,)))
+    page = open_page([asking, *samples.every_verdict()[1:]])
+    button = page.locator("code:text-matches('^rooflens ') + button.copy:visible").first
+    button.click()
+    page.wait_for_timeout(200)
+    assert button.text_content() in {"Copied", "Selected"}

@@ -56,14 +56,28 @@ def test_isolation_comes_back_from_the_address(open_page: Callable[..., Page]) -
     assert opened.card("k2").is_visible()
 
 
-def test_address_is_written_without_history(same_page: Callable[..., Page]) -> None:
-    """Choices replace the address, so that Back leaves the page."""
+def test_filters_are_steps_that_back_undoes(same_page: Callable[..., Page]) -> None:
+    """A chip is a step; what is typed in one go is one; a selection is none."""
     opened = Opened(same_page(placed()))
     length = opened.page.evaluate("history.length")
     opened.page.click("[data-verdict=memory]")
     opened.until("location.hash === '#verdicts=memory'")
-    opened.page.click("#clear")
-    opened.until("location.hash === ''")
+    opened.page.locator("#search").press_sequentially("gat", delay=200)
+    opened.until("location.hash.endsWith('q=gat')")
+    assert opened.page.evaluate("history.length") == length + 2
+    opened.page.go_back()
+    opened.until("lens.state.q === '' && lens.state.verdicts.join() === 'memory'")
+    opened.page.go_back()
+    opened.until("lens.state.verdicts.length === 0")
+    assert opened.page.locator("[data-verdict=memory]").get_attribute("aria-pressed") == "false"
+
+
+def test_a_selection_is_no_step(same_page: Callable[..., Page]) -> None:
+    """Kernels that are looked at one after the other do not fill the history."""
+    opened = Opened(same_page(placed()))
+    length = opened.page.evaluate("history.length")
+    opened.choose(k="k2")
+    opened.until("location.hash === '#k=k2'")
     assert opened.page.evaluate("history.length") == length
 
 

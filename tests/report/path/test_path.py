@@ -96,7 +96,7 @@ def test_bars_go_by_decades_where_times_differ_by_ten_times() -> None:
     """Within ten times bars begin at zero; beyond that lengths are logarithmic, which the heading says."""
     near, far = ladder_bars(versions(version(900), version(300))), ladder_bars(versions(version(9000), version(90)))
     assert [bar.part for bar in near.bars] == [1.0, pytest.approx(1 / 3)]
-    assert near.heads == ("version", "time", "speed-up")
+    assert near.heads == ("version", "time", "against first")
     assert far.heads[1] == "time (log scale)"
     assert far.bars[0].part == 1.0
     assert 0 < far.bars[1].part < 0.2

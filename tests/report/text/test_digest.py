@@ -122,7 +122,7 @@ def test_a_failed_kernel_is_named_with_what_to_do() -> None:
     """A report with only failed kernels gives no number, but the reason and how to profile again."""
     failed = analyze(failed_kernel(many(1)[0].kernel, "an impossible value"))
     text = digest([report([failed])])
-    assert "Failed, and in no number here: 1 launch of `kernel_0_of_many`: an impossible value." in text
+    assert "1 launch failed, in no number here: `kernel_0_of_many`." in text
     assert "Try: " in text
     assert "Gains" not in text
 
@@ -138,7 +138,7 @@ def test_estimates_of_rules_have_two_digits() -> None:
 def test_nothing_and_what_could_not_be_read_are_said() -> None:
     """Without a report there is a title; a report that could not be read is named with the reason."""
     assert digest([]).startswith("# `no report`")
-    assert "Not read: `broken.ncu-rep`: is damaged." in digest(
+    assert "1 of 1 report could not be read: `broken.ncu-rep` (is damaged)." in digest(
         [], unread=[("/folder/broken.ncu-rep", InputError("is damaged"))]
     )
 

@@ -15,8 +15,12 @@ from rooflens.model.ranking import ORDER, in_order
 from rooflens.model.records import Analysis, Evidence, Finding, Gain, Hotspot, Limit, Move, Place, Verdict
 from rooflens.model.summary import KernelSummary, summarize
 from rooflens.model.verdict.advice import collect_moves
-from rooflens.report.document import Table, Words, bullets, spans
-from rooflens.report.text.table import LEGEND, caveat_lines, kernels_document, next_lines
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import Content, build_content
+from rooflens.report.document import Bullets, Opportunities, Paragraph, Table, Words, for_text, spans
+from rooflens.report.overview.document import Asked, overview
+from rooflens.report.overview.kernels import LEGEND, kernels_document
+from rooflens.report.overview.steps import caveat_lines
 from rooflens.report.writers.terminal import to_terminal
 
 KEPT = ("kernel", "time", "verdict", "gain", "limit")
@@ -41,14 +45,21 @@ def table(analyses: Sequence[Analysis], *, each_launch: bool = False) -> tuple[s
     return plain(rows.title), [dict(zip(names, map(plain, row), strict=True)) for row in rows.rows]
 
 
-def said(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> list[str]:
-    """Return what to do next, as text."""
-    return [plain(line) for line in next_lines(kernels, place)]
+def content_of(analyses: Sequence[Analysis]) -> Content:
+    """Put launches into one report."""
+    return build_content([samples.report(analyses)], "report", default_thresholds())
 
 
-def below(lines: Sequence[Words]) -> str:
-    """Return the lines below a table as on a terminal."""
-    return to_terminal((bullets([*lines]),))
+def said(analyses: Sequence[Analysis], place: Sequence[str] = ()) -> list[str]:
+    """Return what a terminal says to do first, and the command below that, as text."""
+    shown = overview(content_of(analyses), "terminal", Asked(place=tuple(place)))
+    at = next((at for at, block in enumerate(shown) if isinstance(block, Opportunities)), None)
+    if at is None:
+        return []
+    blocks = [*for_text(shown[at : at + 1])]
+    lines = [plain(item.words) for block in blocks if isinstance(block, Bullets) for item in block.items]
+    after = shown[at + 1 : at + 2]
+    return [*lines, *(plain(line) for block in after if isinstance(block, Paragraph) for line in block.lines)]
 
 
 def judged(analysis: Analysis, **changes: object) -> Analysis:
@@ -211,15 +222,14 @@ def test_a_name_cannot_steer_the_terminal() -> None:
         moves=(Move("move\x1b[2J", "pad", "x", finding.where),),
         cause="\x1b",
     )
-    kernels = summarize([hostile])
-    text = to_terminal(kernels_document(kernels), 200) + below(next_lines(kernels, ["\x1b[1m.ncu-rep"]))
+    text = to_terminal(overview(content_of([hostile]), "terminal", Asked(place=("\x1b[1m.ncu-rep",))), 200)
     assert "\x1b" not in text
     assert "\x07" not in text
-    assert "evil?[31m: move?[2J (?]0;x?.cu:3)" in text
+    assert "evil?[31m: 10.0 µs. Move?[2J (?]0;x?.cu:3)" in text
 
 
 def test_next_says_the_first_moves_with_their_place_and_a_command() -> None:
-    """At most three lines: the moves of kernels with most to save, with their line if known, then a command."""
+    """The moves by what they save, those of many kernels once, with their line if known, then a command."""
     analyses = [one for i in range(6) for one in launched(f"kernel_{i}", (10 + i,), 3.0)]
     spot = Hotspot("line", file="src/copy.cu", line=88)
     finding = Finding(
@@ -229,13 +239,11 @@ def test_next_says_the_first_moves_with_their_place_and_a_command() -> None:
         replace(analyses[5], findings=(finding,)),
         moves=(Move("coalesce", "coalesce", "x", finding.where), Move("more", "wide")),
     )
-    lines = said(summarize(analyses), ["my report.ncu-rep"])
-    assert lines[0] == "kernel_5: coalesce (copy.cu:88)"
-    assert lines[1].startswith("kernel_4: ")
+    lines = said(analyses, ["my report.ncu-rep"])
+    assert lines[:2] == ["kernel_4 and 4 more: 60.0 µs. Move fewer bytes", "kernel_5: 15.0 µs. Coalesce (copy.cu:88)"]
     assert lines[2].startswith("`rooflens report 'my report.ncu-rep' -o page.html` ")
     assert len(lines) == 3
-    assert len(said(summarize(analyses))) == 3
-    assert not any("rooflens" in line for line in said(summarize(analyses)))
+    assert not any("rooflens" in line for line in said(analyses))
 
 
 def test_next_names_what_would_tell_where_counters_are_missing() -> None:
@@ -249,8 +257,8 @@ def test_next_names_what_would_tell_where_counters_are_missing() -> None:
         limit=Limit(),
     )
     bare = replace(bare, kernel=kernel)
-    lines = said(summarize([bare, second]), ["a.ncu-rep"])
-    assert lines[0].startswith("bare: collect what this report lacks: `rooflens profile --kernel bare ")
+    lines = said([bare, second], ["a.ncu-rep"])
+    assert lines[0].startswith("bare: 100 µs. Collect what this report lacks: `rooflens profile --kernel bare ")
     assert lines[0].endswith("--launch-count 1 -- ./app`")
     assert lines[1].startswith("known: ")
     assert "profile" in COMMANDS
@@ -267,7 +275,7 @@ def test_next_keeps_the_order_of_the_table() -> None:
     ]
     kernels = summarize([small, *lacking, large])
     assert [kernel.name for kernel in in_order(kernels)] == ["large", "one", "small", "other"]
-    assert [line.partition(":")[0] for line in said(kernels, ["a.ncu-rep"])] == ["large", "one", "small"]
+    assert [line.partition(":")[0] for line in said([small, *lacking, large])] == ["large", "one", "small"]
 
 
 def test_the_order_is_said_in_the_same_words_everywhere() -> None:
@@ -290,21 +298,21 @@ def test_next_names_the_hot_spots_where_a_move_has_no_place() -> None:
     (one,) = launched("gemm", (10,), 2.0)
     known = replace(one, kernel=replace(one.kernel, hotspots=(Hotspot("sass", pc=16, measures={"samples": 3.0}),)))
     assert "hotspots" in COMMANDS
-    assert said(summarize([known]), ["a.ncu-rep"])[-1].startswith("`rooflens hotspots a.ncu-rep` ")
-    assert said(summarize([one]), ["--store", "s"])[-1].startswith("`rooflens report --store s -o page.html` ")
+    assert said([known], ["a.ncu-rep"])[-1].startswith("`rooflens hotspots a.ncu-rep` ")
+    assert said([one], ["--store", "s"])[-1].startswith("`rooflens report --store s -o page.html` ")
 
 
 def test_next_of_nothing_and_of_failures() -> None:
     """Without kernels there is nothing to do; what could not be profiled is said to be, with the failure's move."""
-    assert said(summarize([]), ["a.ncu-rep"]) == []
-    (line,) = said(summarize([samples.failed()]), ["a.ncu-rep"])
-    assert line.startswith("late_kernel could not be profiled: ")
+    assert said([], ["a.ncu-rep"]) == []
+    (line,) = said([samples.failed()], ["a.ncu-rep"])
+    assert line.startswith("late_kernel: could not be profiled. ")
 
 
 def test_caveats_name_only_what_changes_a_verdict() -> None:
     """A flag that changes verdicts is explained once with its launches; other flags and clean reports give no line."""
     one, two = launched("a", (10,), 3.0)[0], launched("b", (10,), 3.0)[0]
     flagged = [replace(a, flags=("dram_writes_stay_in_l2", "no_flop")) for a in (one, two)]
-    (line,) = caveat_lines(summarize(flagged))
-    assert line.startswith("2 launches: The output stayed in L2: DRAM traffic is under-counted")
-    assert caveat_lines(summarize([replace(one, flags=("no_flop",))])) == []
+    (line,) = caveat_lines(content_of(flagged))
+    assert str(line).startswith("2 launches: The output stayed in L2: DRAM traffic is under-counted")
+    assert caveat_lines(content_of([replace(one, flags=("no_flop",))])) == []

@@ -45,6 +45,7 @@
   }
   function restore() {
     for (const [element, text] of texts) element.textContent = text;
+    if (list) title?.replaceChildren(...opening);
     for (const [element, hidden] of hides) element.hidden = hidden;
     for (const [entry, { hidden, k, looks, width, pieces }] of places) {
       entry.hidden = hidden;
@@ -152,6 +153,27 @@
     }
   }
 
+  // The headline is that of the first kernel that the filters leave, with the times of what they leave of it.
+  const title = document.querySelector("h1");
+  const opening = title ? [...title.childNodes] : [];
+  function showHeadline(left) {
+    if (!list || !title) return;
+    const kernel = ranked(left).listed[0];
+    if (!kernel) {
+      title.replaceChildren("No kernel passes these filters");
+      return;
+    }
+    const entry = entryOf(kernel);
+    const { lead, name, joint, said } = entry.dataset;
+    const isWhole = kernel.rows.length === items.filter((item) => (item.o || item.g) === kernel.key).length;
+    const link = document.createElement("a");
+    link.className = "name";
+    link.href = `#${entry.dataset.k}`;
+    link.textContent = name;
+    if (isWhole) title.replaceChildren(lead, link, joint, unbroken(said));
+    else title.replaceChildren(link, ": ", unbroken(figure(kernel.ns, entry.dataset.gain, entry.dataset.how)));
+  }
+
   function showLimit(left) {
     const line = byId("at-limit");
     if (!line) return;
@@ -165,7 +187,7 @@
     });
     const others = limited.length - named.length;
     const words = `${named.join(", ")}${others ? ` and ${others.toLocaleString("en")} more` : ""}`;
-    write(line, `${percent(share)} of GPU time: a unit is saturated: ${words}.`);
+    write(line.querySelector("[data-live]"), `${percent(share)} of GPU time: a unit is saturated: ${words}.`);
   }
 
   for (const entry of entries) {
@@ -182,9 +204,9 @@
   // The chosen move of a page of one kernel: its time stands large, its ghost in the chart.
   const moves = all("input[name=move]");
   for (const one of moves) one.addEventListener("change", () => lens.set({ move: one.value }));
-  const opening = moves.find((one) => one.checked);
+  const first = moves.find((one) => one.checked);
   lens.on(({ move }) => {
-    const one = moves.find((each) => each.value === move) || opening;
+    const one = moves.find((each) => each.value === move) || first;
     if (!one) return;
     one.checked = true;
     write(byId("gain"), one.dataset.said);
@@ -196,7 +218,7 @@
     if (drawn !== hidden) {
       const left = leftNow(hidden);
       if (left.length === items.length) restore();
-      else for (const show of [showRanking, showLimit]) show(left);
+      else for (const show of [showRanking, showLimit, showHeadline]) show(left);
     }
     drawn = hidden;
     const item = lens.picked();

@@ -1,5 +1,7 @@
 // The map: a click on a program or range filters everything by it, one on a kernel by that kernel; a second one lifts it.
 (() => {
+  const NAME_CHARS = 40;
+  const note = document.getElementById("map-note");
   const strips = [...document.querySelectorAll(".map .strip")];
   for (const strip of strips) {
     strip.addEventListener("click", (event) => {
@@ -15,6 +17,10 @@
     const hidden = lens.hidden();
     const left = new Set([...lens.items.values()].filter((item) => !hidden[item.k]).map((item) => item.g));
     const picked = lens.picked();
+    const chosen = strips.find(({ dataset: { filter, value } }) => filter && lens.state[filter] === value)?.dataset.value
+      || [...lens.items.values()].find((item) => item.g !== "" && item.g === lens.state.only)?.name;
+    if (note) note.hidden = !chosen;
+    if (note && chosen) note.textContent = `Only ${lens.format.cut(chosen, NAME_CHARS)}: click it again, or press Esc, to show all.`;
     for (const strip of strips) {
       const { filter: choice, value } = strip.dataset;
       const isOut = choice !== "" && lens.state[choice] !== "" && lens.state[choice] !== value;

@@ -3,7 +3,8 @@
  * lens: what the page shows, in one place.
  *
  * lens.state      the choices; "" (or [], 100) means no choice was made
- * lens.set(part)  merges choices, writes the address's fragment, and tells every listener
+ * lens.set(part)  merges choices, writes the address's fragment, and tells every listener; a filter, a level or a zoom is a step
+ *                 that Back undoes
  * lens.join(key) shows the kernel of a launch with those that were joined before, and no other; again lets it go
  * lens.save()     writes the fragment at once
  * lens.on(fn)     fn(state, before) runs when the first screen is ready, when the page is, and after every change
@@ -26,7 +27,9 @@ const lens = (() => {
   });
   const FILTERS = ["only", "gpu", "report", "precision", "verdicts", "range", "process", "device", "top", "q"];
   const EXACT = { gpu: "gpu", report: "r", precision: "precision", range: "range", process: "process", device: "device" };
+  const STEPS = [...FILTERS, "level", "zoom"];
   const WRITE_AFTER_MS = 120;
+  const ONE_STEP_MS = 1500;
 
   const data = (id) => {
     const block = document.getElementById(id);
@@ -66,13 +69,28 @@ const lens = (() => {
   }
 
   // Browsers refuse more than some hundred changes of the address a minute: a dragged slider writes where it rests.
+  // What is dragged or typed in one go is one step.
   let waiting = 0;
+  let address = fragment();
+  let written = { text: "", key: "", ms: -Infinity };
+  const steps = () => JSON.stringify(STEPS.map((key) => state[key]));
+  function stepOf(before) {
+    const was = JSON.parse(before);
+    return STEPS.filter((key, i) => String(state[key]) !== String(was[i])).join();
+  }
   function save() {
     clearTimeout(waiting);
     const text = write();
+    const key = stepOf(written.text || steps());
+    const isStep = key !== "" && !(key === written.key && performance.now() - written.ms < ONE_STEP_MS);
+    if (key !== "") written = { text: steps(), key, ms: performance.now() };
+    if (fragment() !== address) return; // somebody changed it, and its listener has yet to run
     if (text === fragment() || (text === "" && !isState(fragment()) && !linked())) return;
+    const url = `${location.pathname}${location.search}${text ? `#${text}` : ""}`;
     try {
-      history.replaceState(history.state, "", `${location.pathname}${location.search}${text ? `#${text}` : ""}`);
+      if (isStep) history.pushState(history.state, "", url);
+      else history.replaceState(history.state, "", url);
+      address = fragment();
     } catch {
       // A page that may not write its address still works; only the view cannot be shared.
     }
@@ -163,10 +181,13 @@ const lens = (() => {
 
   // A link to a kernel keeps the other choices; a shared view brings its own.
   function follow() {
+    address = fragment();
     if (linked()) set({ k: linked() });
     else if (isState(fragment())) change(read(fragment()));
+    written = { text: steps(), key: "", ms: -Infinity };
   }
   state = Object.freeze(linked() ? { ...DEFAULTS, k: linked() } : read(isState(fragment()) ? fragment() : ""));
+  written.text = steps();
   addEventListener("hashchange", follow);
   queueMicrotask(() => tell(state));
   // The list is read by now: what was looked for in it may leave other launches.

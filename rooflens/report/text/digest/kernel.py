@@ -12,11 +12,11 @@ from rooflens.model.summary import KernelSummary, best_move, cautions
 from rooflens.model.verdict.sentences import best_gain_words, limit_factor_words, resource_label, without_move
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
-from rooflens.report.text.table import verdict_words
 from rooflens.report.words.findings import code_of, confidence_words, costing, shown
 from rooflens.report.words.inside import inside_line
 from rooflens.report.words.kernel import NAME_WIDTH, file_of, plain, shares, short_name
 from rooflens.report.words.labels import flag_label, flag_name, place_label
+from rooflens.report.words.verdicts import verdict_words
 
 SENTENCE_WIDTH = 220
 MOVE_WIDTH = 280

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
-from pathlib import PurePath
 
 from rooflens import format as fmt
 from rooflens.errors import InputError
@@ -13,14 +13,13 @@ from rooflens.model.records import AnalyzedReport
 from rooflens.model.summary import KernelSummary, best_move, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
-from rooflens.report.document import Document, Heading, Words, code, few, paragraph, strong
-from rooflens.report.summary import counts, facts, failure_counts, segments, synthetic_words
+from rooflens.report.document import Block, Document, Heading, Paragraph, Span, Words, code, paragraph, spans
+from rooflens.report.overview.document import overview
+from rooflens.report.overview.steps import failed_lines, unread_lines
 from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, fitted, row
-from rooflens.report.text.table import MARKS, verdict_words
 from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
-from rooflens.report.words.kernel import file_of, plain, short_name
-from rooflens.report.words.labels import BOUND_LABELS
-from rooflens.report.words.program import program_lines
+from rooflens.report.words.kernel import file_of, plain
+from rooflens.report.words.verdicts import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 
 ROWS_PART = 0.25
@@ -89,36 +88,35 @@ def _title(reports: Sequence[AnalyzedReport]) -> str:
 
 
 def _head(page: Content, most_bytes: int) -> Document:
-    """Say what ran, where, and how its time divides, in as many lines as fit."""
+    """Say what ran, where, and what comes first, in as many parts as fit."""
     kept: Document = (Heading(code(fmt.cut_middle(page.title, _TITLE_WIDTH)), 1),)
-    for line in _head_lines(page):
-        more = (*kept, paragraph(line))
+    parts = (*overview(page, "digest"), *map(paragraph, _not_counted(page)))
+    for part in map(_plain, parts):
+        more = (*kept, part)
         if _size(more) > most_bytes:
             break
         kept = more
     return kept
 
 
-def _head_lines(page: Content) -> Iterator[Words]:
-    if page.synthetic:
-        yield strong("Synthetic data."), f" {plain(synthetic_words(page.runs), _LINE_WIDTH)}"
-    told = "; ".join(part for part in (", ".join(facts(page)), ", ".join(counts(page))) if part)
-    if told:
-        yield f"{plain(told, _LINE_WIDTH)}."
-    if len(parts := segments(page.counted)) > 1:
-        shares = (f"{fmt.percent(part.share)} {BOUND_LABELS[part.bound]}" for part in parts)
-        yield f"GPU time: {plain(', '.join(shares), _LINE_WIDTH)}."
-    if page.failed_count:
-        names = few([*map(code, dict.fromkeys(short_name(launch.shown) for launch in page.failed))], _NAMED)
-        why = "; ".join(reason for reason, _ in failure_counts(page.analyses)) or "its counters hold no number"
-        launches = fmt.count(page.failed_count, "launch")
-        yield f"Failed, and in no number here: {launches} of ", *names, f": {plain(why, _LINE_WIDTH)}."
-        if not page.kernels:
-            yield f"Try: {fitted(best_move(page.failed[0].analysis.verdict), MOVE_WIDTH)}."
-    if page.unread:
-        names = few([code(PurePath(source).name) for source, _ in page.unread], _NAMED)
-        yield "Not read: ", *names, f": {plain(str(page.unread[0][1]), _LINE_WIDTH)}."
-    yield from (f"{plain(line, _LINE_WIDTH)}." for line in program_lines(page.unprofiled, named=len(page.runs) > 1))
+def _not_counted(page: Content) -> Iterator[Words]:
+    """Say what is in no number: launches that failed, and reports that could not be read."""
+    yield from failed_lines(page)
+    if page.failed_count and not page.kernels:
+        yield f"Try: {fitted(best_move(page.failed[0].analysis.verdict), MOVE_WIDTH)}."
+    yield from unread_lines(page)
+
+
+def _plain(block: Block) -> Block:
+    """Write a part of the overview without what Markdown escapes, each line cut to a width."""
+    if not isinstance(block, Paragraph):
+        return block
+    lines = (tuple(replace(one, text=_bare(one)) for one in spans(words)) for words in block.lines)
+    return block._replace(lines=tuple(lines), kind="" if block.kind == "warning" else block.kind)
+
+
+def _bare(span: Span) -> str:
+    return plain(span.text, None if span.style == "code" else _LINE_WIDTH)
 
 
 def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[Document], list[Document]]:

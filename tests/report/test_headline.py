@@ -8,7 +8,8 @@ from support import samples
 from rooflens.model.records import Analysis, Gain, Move, UnitFloor
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.headline import headline
+from rooflens.report.overview.headline import headline
+from rooflens.report.words.headline import name_of
 
 DIVISIONS = Move(
     "compute reciprocals once and multiply by them: 1.24 G fp64 divisions", "instructions", "fp64_divisions"
@@ -37,27 +38,57 @@ def test_the_time_after_the_move_stands_where_the_gain_is_known() -> None:
     assert said(kernel(by_kind)) == "tendencies: 6.19 ms, about 3.10 ms with more blocks"
 
 
+def test_several_launches_are_told_by_one_where_they_are_even() -> None:
+    """The time of a launch stands with their number, and its time after the move; uneven ones have their sum."""
+    known = replace(DIVISIONS, gain=Gain(1.309))
+    first = kernel(known)
+    assert said(*[replace(first, launches=1)] * 2) == (
+        "tendencies: 6.19 ms a launch (x2), about 4.73 ms with reciprocals instead of divisions"
+    )
+    long = replace(first, kernel=replace(first.kernel, index=7, counters={"duration_ns": 12.38e6}))
+    assert said(first, long) == (
+        "tendencies: 18.6 ms in 2 launches, about 14.2 ms with reciprocals instead of divisions"
+    )
+
+
 def test_an_unknown_gain_makes_no_number() -> None:
-    """Only time and move are given; neither evidence nor a command is in the headline."""
-    assert said(kernel(DIVISIONS)) == "tendencies: 6.19 ms. Compute reciprocals once and multiply by them"
-    collect = Move("collect what this report lacks: `rooflens profile -- PROGRAM`", "collect")
-    assert said(kernel(collect)) == "tendencies: 6.19 ms. Collect what this report lacks"
+    """Time and limiter are given, and what the move is whose gain is not known; neither evidence nor a command."""
+    assert said(kernel(DIVISIONS)) == (
+        "tendencies: 6.19 ms, memory-bound (HBM2 91 %); gain with reciprocals instead of divisions not known"
+    )
+    unknown = kernel(Move("collect what this report lacks: `rooflens profile -- PROGRAM`", "collect"), bound="unknown")
+    assert said(unknown) == "tendencies: 6.19 ms; no counters yet"
+
+
+def test_a_finished_kernel_is_called_done() -> None:
+    """At the roof that it cannot pass its headline begins with that."""
+    assert said(kernel(DIVISIONS, done="95 % of HBM3")) == "Done: tendencies at 95 % of HBM3, 6.19 ms"
 
 
 def test_an_open_class_is_open_in_the_headline() -> None:
-    """If a side was not measured, the headline calls its class possible, before the move."""
-    sentence = "Possibly compute-bound: 72 % busy; or memory-bound, as memory was not measured."
-    text = said(kernel(DIVISIONS, sentence=sentence, or_bound=("memory",)))
-    assert text == "tendencies: 6.19 ms. Possibly compute-bound: compute reciprocals once and multiply by them"
+    """If a side was not measured, the headline calls its class possible."""
+    assert said(kernel(DIVISIONS, or_bound=("compute",))).startswith(
+        "tendencies: 6.19 ms, possibly memory-bound (HBM2 91 %); gain"
+    )
 
 
 def test_a_report_without_times_or_kernels_says_so() -> None:
     """No time is invented, and failed kernels are named."""
     one = kernel(DIVISIONS)
     timeless = replace(one, kernel=replace(one.kernel, counters={}))
-    assert said(timeless) == "tendencies: no time in the report. Compute reciprocals once and multiply by them"
+    assert said(timeless).startswith("tendencies: no time in the report, memory-bound; gain")
     assert said(samples.failed(index=0)) == "late_kernel could not be profiled"
-    assert said() == "No kernels in this report"
+    assert said() == "No kernels here"
+
+
+def test_names_are_few_words_whose_brackets_close() -> None:
+    """Template arguments are one word; what is too long is called by its function; no bracket is left open."""
+    assert name_of("gemm<128, 64, true>") == "gemm<128,64,true>"
+    assert name_of("fill and 1,203 more") == "fill and 1,203 more"
+    assert name_of(f"ns::scan<{'tuple<int, ' * 40}int>") == "ns::scan"
+    assert name_of("sequence 0 (warm up of all") == "sequence 0 warm"
+    assert name_of("((((") == "(no name)"
+    assert name_of("operator->*<a, b>") == "operator->*<a,b>"
 
 
 def test_of_several_kernels_it_is_the_first_opportunity() -> None:

@@ -1,0 +1,105 @@
+"""Which headline a report has: that of its versions, of what failed, or of the kernel with most at stake."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rooflens.model.compare.ladder import Ladder
+from rooflens.model.knowledge.items import after_words
+from rooflens.model.ranking import failed_lead
+from rooflens.model.records import Gain, MoveKind
+from rooflens.model.summary import KernelSummary
+from rooflens.report.content import Content
+from rooflens.report.summary import group_sureness
+from rooflens.report.words.findings import confidence_words
+from rooflens.report.words.headline import (
+    Done,
+    Form,
+    Headline,
+    Limited,
+    Plain,
+    Uncounted,
+    Wins,
+    fitting,
+    gain_words,
+    name_of,
+    some_names,
+    time_words,
+    walls_of,
+)
+from rooflens.report.words.ladder import headline as ladder_headline
+from rooflens.report.words.ladder import program_headline
+
+ONLY_FILLS = "Only kernels that fill inputs: yours is not in this report"
+
+
+def headline(content: Content) -> Headline:
+    """Say which kernel, how long, and what its best move brings; of versions which one is the fastest."""
+    if content.ladder:
+        return Headline("", ladder_headline(content.ladder))
+    if content.ladders_lead:
+        return Headline("", _of_programs(content.ladders))
+    if failed_lead([*content.kernels, *content.failed_kernels]):
+        lost = [one for one in content.failed_kernels if one.analysis.role in {"kernel", "library"}]
+        return _not_profiled(lost)
+    if not content.first:
+        return _not_profiled(content.failed_kernels) if content.failed_kernels else Headline("", "No kernels here")
+    if all(kernel.analysis.role == "fill" for kernel in content.kernels):
+        return Headline("", ONLY_FILLS)
+    return of_kernel(content.first[0])
+
+
+def of_kernel(kernel: KernelSummary) -> Headline:
+    """Say of a kernel, or of the kernels that one move is for, how long they take and what their best move brings."""
+    name, verdict = name_of(kernel.shown), kernel.analysis.verdict
+    sure = confidence_words(group_sureness(kernel))
+    done = verdict.done and verdict.gain is None
+    lead, joint = ("Done: ", " at ") if done else ("", ": ")
+    said = fitting(_form(kernel), lead, name, joint.strip(": "))
+    return Headline(name, said, kernel.representative.key, sure, lead, joint)
+
+
+def of_move(kernel: KernelSummary, gain: Gain | None, kind: MoveKind, finding: str | None) -> str:
+    """Say what the headline says of a kernel where another move is chosen; empty where its gain is unknown."""
+    form = _wins(kernel, gain, after_words(kind, finding))
+    return fitting(form, name_of(kernel.shown)) if form else ""
+
+
+def _form(kernel: KernelSummary) -> Form:
+    analysis, best = kernel.analysis, kernel.analysis.verdict.best
+    after = after_words(best.kind, best.finding) if best else ""
+    if wins := _wins(kernel, best.gain if best else None, after):
+        return wins
+    if analysis.verdict.done:
+        return Done(analysis.verdict.done, _time(kernel))
+    if analysis.verdict.bound == "unknown":
+        return Uncounted(_time(kernel))
+    return Limited(_time(kernel), walls_of(analysis), after)
+
+
+def _wins(kernel: KernelSummary, gain: Gain | None, after: str) -> Wins | None:
+    if gain is None or kernel.duration_ns is None:
+        return None
+    each_ns = kernel.duration_ns if kernel.spread else kernel.duration_ns / _launches(kernel)
+    return Wins(_time(kernel), gain_words(gain, each_ns), after)
+
+
+def _time(kernel: KernelSummary) -> str:
+    return time_words(kernel.duration_ns, _launches(kernel), is_even=not kernel.spread)
+
+
+def _launches(kernel: KernelSummary) -> int:
+    """Count the launches of a kernel; one launch of several kernels is the launch of none of them."""
+    return 1 if kernel.members else kernel.launch_count
+
+
+def _not_profiled(kernels: Sequence[KernelSummary]) -> Headline:
+    names = [one.shown for one in kernels]
+    return Headline("", f"{some_names(names)} could not be profiled")
+
+
+def _of_programs(ladders: Sequence[Ladder]) -> str:
+    """Say of the first program which of its versions is the fastest, and how many more programs there are."""
+    first, *others = ladders
+    said = program_headline(first)
+    return fitting(Plain((f"{said}; {len(others)} more below", said))) if others else said
