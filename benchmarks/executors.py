@@ -43,7 +43,7 @@ REPORTS = Path(__file__).parent.parent / "fixtures" / "synthetic"
 TABLES = {"runs": "digest", "kernels": "digest kernel_index", "metrics": "digest kernel_index name"}
 """Tables that are compared, and what tells their rows apart."""
 
-CLOCK = {"ingested_unix_s", "run_id"}
+CLOCK = {"ingested_unix_s"}
 MAGIC_BYTES = LENGTH_BYTES = 4
 BUCKET = "rooflens-benchmark"
 START_SECONDS = 60.0

@@ -97,7 +97,7 @@ def table_text(file: Path) -> str:
     drop = [
         name
         for name in table.column_names
-        if name in {"failed_unix_s", "ingested_unix_s", "analyzed_unix_ns", "stored_unix_ns", "run_id"}
+        if name in {"failed_unix_s", "ingested_unix_s", "inputs_digest"}
     ]
     rows = table.drop_columns(drop).to_pylist()
     lines = (json.dumps(row, default=str, sort_keys=True) for row in rows)

@@ -33,7 +33,10 @@ _FEW = 8
 
 def file_of(table: str, rows: pa.Table) -> bytes:
     """Return the content of a Parquet file with some rows of a table."""
-    rows = rows.cast(TABLES[table]) if table not in _SORTED else rows.unify_dictionaries().combine_chunks()
+    if table in _SORTED:
+        rows = rows.unify_dictionaries().combine_chunks()
+    elif not rows.schema.equals(TABLES[table]):
+        rows = rows.cast(TABLES[table])
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, rows.schema, **_encodings(table, rows)) as writer:
         row_count = max(1, _GROUP_BYTES * rows.num_rows // max(1, rows.nbytes))
