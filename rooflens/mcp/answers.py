@@ -42,7 +42,6 @@ from rooflens.model.ranking import in_rank, most_at_stake
 from rooflens.model.records import Analysis, AnalyzedReport, Confidence, Grain
 from rooflens.model.selecting import Selection, select
 from rooflens.model.summary import KernelSummary, identity, summarize
-from rooflens.model.verdict.sentences import TODAY, limit_cell
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.model.verdict_classes import BOUNDS
 from rooflens.report.content import build_content
@@ -58,11 +57,12 @@ from rooflens.report.text.digest import (
     tokens_of,
 )
 from rooflens.report.text.hotspots import listings
+from rooflens.report.words.gain_and_limit import TODAY, limit_cell
 from rooflens.report.words.kernel import file_of, short_name
 from rooflens.report.words.verdicts import MARKS, is_marked, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.writing.about import explained
-from rooflens.writing.answers import of_comparison, of_forecasts, of_traces
+from rooflens.writing.answers import View, of_comparison, of_forecasts, of_traces
 
 MOST_TOKENS = 4000
 """Upper limit of an answer, whatever is requested."""
@@ -141,7 +141,7 @@ class Answers:
         """Digest a report or a trace: most to win first, each kernel with verdict or floor, and what to do next."""
         if programs := self._root.programs(path, _selection(kernel, nvtx)):
             of_all = joined(programs).kernels
-            text = of_traces(programs, max_tokens=max_tokens).text("digest")
+            text = of_traces(programs, View(max_tokens=max_tokens)).text("digest")
             return Answer(text, _TRACE_KERNELS.json(_rows(of_all[:NAMED], 0, len(of_all))))
         found = self._root.analyzed(path)
         reports = self._reports(path, kernel, nvtx)

@@ -16,7 +16,6 @@ from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import timed
 from rooflens.model.summary import notes, summarize
-from rooflens.model.verdict.sentences import TODAY
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import (
@@ -51,6 +50,7 @@ from rooflens.report.overview.steps import (
 )
 from rooflens.report.summary import counts, flag_counts, segments, synthetic_words
 from rooflens.report.summary import facts as facts_of
+from rooflens.report.words.gain_and_limit import TODAY
 from rooflens.report.words.labels import BOUND_LABELS, flag_name
 from rooflens.report.words.ladder import (
     held_against,

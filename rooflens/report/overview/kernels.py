@@ -16,8 +16,8 @@ from rooflens.model.ranking import ORDER, in_order, opportunities
 from rooflens.model.records import ratio
 from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.summary import KernelSummary, Launch, best_move, time_part
-from rooflens.model.verdict.sentences import TODAY, limit_cell
 from rooflens.report.document import Column, Document, Span, Table, Words, code
+from rooflens.report.words.gain_and_limit import TODAY, limit_cell
 from rooflens.report.words.labels import UNITS
 from rooflens.report.words.verdicts import MARKS, verdict_cell
 

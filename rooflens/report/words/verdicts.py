@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from rooflens.format import percent, significant
 from rooflens.model.records import Analysis, Confidence
+from rooflens.model.roofline.unit_names import bottleneck_words, resource_label
 from rooflens.model.summary import KernelSummary
-from rooflens.model.verdict.sentences import bottleneck_words, resource_label, unmeasured_words
+from rooflens.model.verdict.sentences import unmeasured_words
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.words.findings import costing
 

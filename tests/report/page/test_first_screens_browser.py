@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.rendered import rendered
 
-from rooflens.analyzing import analyze_inputs, read_timeline
+from rooflens.analyzing import Basis, analyze_inputs, read_timeline
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -156,9 +156,9 @@ def read(paths: Sequence[Path]) -> list[AnalyzedReport]:
     """Analyze reports with the timelines beside them; exports without a GPU are assigned an A100."""
     options = ReadOptions(gpu="NVIDIA A100-SXM4-40GB") if "LearningNote" in str(paths[0]) else None
     beside = paths[0].with_suffix(".sqlite")
-    timeline = read_timeline(beside) if beside.exists() else None
+    basis = Basis(timeline=read_timeline(beside) if beside.exists() else None)
     inputs = find_inputs([str(path) for path in paths])
-    return list(analyze_inputs(inputs, reading=options, timeline=timeline).reports)
+    return list(analyze_inputs(inputs, basis, reading=options).reports)
 
 
 @pytest.fixture
