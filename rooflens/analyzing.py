@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens import __version__
@@ -127,6 +127,27 @@ class Timed(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+class Basis(Struct, frozen=True, kw_only=True):
+    """What verdicts are based on, beside the reports themselves.
+
+    Attributes:
+        limits: Thresholds of the verdicts; the shipped ones by default.
+        without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
+        with_evidence: Write the verdicts' lines of evidence, which take a quarter of the time and are in no table.
+        timeline: The program's run without ncu, instead of the one that lies beside a report or in a store.
+    """
+
+    limits: Thresholds = field(default_factory=default_thresholds)
+    without_nvidia: bool = False
+    with_evidence: bool = True
+    timeline: Timed | None = None
+
+    @property
+    def program(self) -> Unprofiled | None:
+        """The program on the timeline."""
+        return self.timeline.program if self.timeline else None
+
+
 class Summed(Struct, frozen=True):
     """A store with too many kernels to hold each, as sums of them."""
 
@@ -222,35 +243,25 @@ def analyze_paths(paths: Iterable[str | Path]) -> Analyzed:
     return analyze_inputs(find_inputs([str(path) for path in paths]))
 
 
-def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their defaults
+def analyze_inputs(  # noqa: PLR0913 - the last two hear of the work
     inputs: Inputs,
-    limits: Thresholds | None = None,
-    on_read: Callable[[float], None] = lambda _: None,
+    basis: Basis | None = None,
     *,
-    without_nvidia: bool = False,
-    with_evidence: bool = True,
     reading: ReadOptions | None = None,
     executor: Workers | None = None,
-    timeline: Timed | None = None,
+    on_read: Callable[[float], None] = lambda _: None,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Analyzed:
     """Read the given reports, in this process or by workers, and analyze every kernel.
 
     `on_read` is called with parts of the work as they are done, which add up to 1 for each report: half for reading it,
-    half for its analysis; `on_outcome` with each result. A `timeline` replaces the stored runs without the profiler.
-    The verdicts' lines of evidence can be left out, which are in no table.
+    half for its analysis; `on_outcome` with each result.
 
     Raises:
         InputError: No kernel of any report is on the timeline.
     """
-    program = timeline.program if timeline else None
-    analyzer = _Analyzer(
-        limits or default_thresholds(),
-        without_nvidia=without_nvidia,
-        with_evidence=with_evidence,
-        program=program,
-        on_done=lambda part: on_read(part / 2),
-    )
+    basis = basis or Basis()
+    analyzer = _Analyzer(basis, lambda part: on_read(part / 2))
     ahead: dict[tuple[str, str], Analyzed] = {}
 
     def heard(outcome: Outcome) -> None:
@@ -271,7 +282,7 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
     ).joined(
         ahead.get((run.digest, run.source)) or analyzer.analyze_file(run, kernels) for run, kernels in loaded.reports
     )
-    return _held_against(found, timeline) if timeline else found
+    return _held_against(found, basis.timeline) if basis.timeline else found
 
 
 def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
@@ -318,47 +329,31 @@ def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
     return replace(found, missing=(*found.missing, *missing), notes=(*found.notes, *notes))
 
 
-def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
-    place: str | Path,
-    limits: Thresholds | None = None,
-    *,
-    digits: str = "",
-    keep: bool = False,
-    may_sum: bool = False,
-    without_nvidia: bool = False,
-    with_evidence: bool = True,
-    timeline: Timed | None = None,
+def analyze_store(
+    place: str | Path, basis: Basis | None = None, *, digits: str = "", keep: bool = False, may_sum: bool = False
 ) -> Analyzed:
     """Analyze the reports of a store as `analyze_inputs` does with files.
 
     Args:
         place: A store that `rooflens ingest` wrote: a folder or an address.
-        limits: Thresholds of the verdicts; the shipped ones by default.
+        basis: What verdicts are based on; the shipped thresholds by default.
         digits: First digits of the digests of the wanted reports; empty for all reports.
-        keep: Write verdicts and findings to the store; otherwise nothing is written.
+        keep: Write verdicts and findings to the store, unless a timeline is given; otherwise nothing is written.
         may_sum: Sum up a store with more than `MOST_HELD` kernels, instead of holding each of them.
-        without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
-        with_evidence: Write the verdicts' lines of evidence, which take a quarter of the time and are in no table.
-        timeline: The program's run without ncu, instead of the one that the store keeps.
 
     Raises:
         InputError: It is not a store, or has no report, or none with such a digest.
     """
     from rooflens.model.store.dataset import Store  # noqa: PLC0415 - pyarrow: only where there is a store
 
-    program = timeline.program if timeline else None
-    analyzer = _Analyzer(
-        limits or default_thresholds(),
-        without_nvidia=without_nvidia,
-        with_evidence=with_evidence or keep,
-        program=program,
-    )
+    basis = basis or Basis()
+    analyzer = _Analyzer(replace(basis, with_evidence=True) if keep else basis)
     stored = _Stored(Store.existing(place), analyzer, digits, is_kept=keep and not analyzer.has_other_inputs)
     with _without_collector():
         found = stored.told(stored.sums() if may_sum and stored.is_large else stored.analyses())
     if digits and not found.reports and not found.failures:
         raise no_report(str(place), digits)
-    return _held_against(found, timeline) if timeline else found
+    return _held_against(found, basis.timeline) if basis.timeline else found
 
 
 class _Stored:
@@ -432,7 +427,7 @@ class _Stored:
         inputs = {one.run.digest: analyzer.inputs_digest(one, one.unprofiled) for one in reports}
         known = {} if analyzer.has_other_inputs else self.store.analyses(reports, inputs)
         found = [
-            analyzer.analyze(one.run, one.kernels, analyzer.program or one.unprofiled, known.get(one.run.digest))
+            analyzer.analyze(one.run, one.kernels, analyzer.basis.program or one.unprofiled, known.get(one.run.digest))
             for one in reports
         ]
         anew = [report for one in found for report in one.reports if report.run.digest not in known]
@@ -462,29 +457,18 @@ def _without_collector() -> Iterator[None]:
 class _Analyzer:
     """Analyzes reports one by one; an error in one report or kernel does not affect the others."""
 
-    def __init__(
-        self,
-        limits: Thresholds,
-        *,
-        without_nvidia: bool,
-        with_evidence: bool = True,
-        program: Unprofiled | None = None,
-        on_done: Callable[[float], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, basis: Basis, on_done: Callable[[float], None] = lambda _: None) -> None:
         self._on_done = on_done
-        self.limits = limits
-        self.program = program
-        self._with_evidence = with_evidence
-        self._without_nvidia = without_nvidia
+        self.basis = basis
         folder, unread = calibrations_folder(), []
         self._calibrations = load_calibrations(folder, lambda error: unread.append((str(folder), error)))
-        self._known = hashlib.sha256(repr((__version__, limits.digest, self._calibrations)).encode())
-        self.begun = Analyzed((), limits, warnings=tuple(unread))
+        self._known = hashlib.sha256(repr((__version__, basis.limits.digest, self._calibrations)).encode())
+        self.begun = Analyzed((), basis.limits, warnings=tuple(unread))
 
     @property
     def has_other_inputs(self) -> bool:
         """Whether verdicts depend on what no store has: a timeline that was given, or NVIDIA's rules left out."""
-        return self.program is not None or self._without_nvidia
+        return self.basis.program is not None or self.basis.without_nvidia
 
     def inputs_digest(self, report: StoredReport | StoredRun, unprofiled: Unprofiled | None) -> str:
         """Return a short digest of what the verdicts of a stored report depend on besides it and the model."""
@@ -494,8 +478,8 @@ class _Analyzer:
 
     def analyze_file(self, run: Run, kernels: Sequence[Kernel]) -> Analyzed:
         """Analyze a report with the run without the profiler beside it, if there is one."""
-        if self.program is not None:
-            return self.analyze(run, kernels, self.program)
+        if (program := self.basis.program) is not None:
+            return self.analyze(run, kernels, program)
         report = Path(run.source)
         if not os.path.lexists(sidecar(report)):
             return self.analyze(run, kernels, None)
@@ -515,32 +499,33 @@ class _Analyzer:
     ) -> Analyzed:
         """Analyze a report, unless its analyses are known, and name the kernels that it should have but lacks."""
         if known is not None and unprofiled is None:
-            return Analyzed((AnalyzedReport(run, known),), self.limits)
-        if self._without_nvidia:  # before any of them is used
+            return Analyzed((AnalyzedReport(run, known),), self.basis.limits)
+        if self.basis.without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
-            outsides, missing = _outsides(run, kernels, unprofiled, self._calibrations, is_all=self.program is not None)
+            is_all = self.basis.timeline is not None
+            outsides, missing = _outsides(run, kernels, unprofiled, self._calibrations, is_all=is_all)
             analyses: list[Analysis] = []
             for at in range(0, 0 if known is not None else len(kernels), _TOGETHER):
                 together = slice(at, at + _TOGETHER)
                 analyses += self._analyses(kernels[together], outsides[together])
                 self._on_done(len(kernels[together]) / len(kernels))
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
-            return Analyzed((), self.limits, ((run.source, bug_error(error)),))
-        told = with_fills_told(with_siblings(analyses, self.limits), run.command_line) if known is None else known
+            return Analyzed((), self.basis.limits, ((run.source, bug_error(error)),))
+        told = with_fills_told(with_siblings(analyses, self.basis.limits), run.command_line) if known is None else known
         report = AnalyzedReport(run, told, unprofiled)
-        return Analyzed((report,), self.limits, missing=(Missing(run.source, missing),) if missing else ())
+        return Analyzed((report,), self.basis.limits, missing=(Missing(run.source, missing),) if missing else ())
 
     def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:
         """Analyze kernels; if a bug in rooflens affects one, it becomes a failed kernel that says so."""
         try:
-            return analyze_all(kernels, self.limits, outsides, with_evidence=self._with_evidence)
+            return analyze_all(kernels, self.basis.limits, outsides, with_evidence=self.basis.with_evidence)
         except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
             if len(kernels) > 1:
                 alone = zip(kernels, outsides, strict=True)
                 return [analysis for one, outside in alone for analysis in self._analyses([one], [outside])]
             failed = failed_kernel(kernels[0], bug_reason(error))
-            return [analyze(failed, self.limits, Outside(key=outsides[0].key))]
+            return [analyze(failed, self.basis.limits, Outside(key=outsides[0].key))]
 
 
 def _outsides(

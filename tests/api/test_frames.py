@@ -78,7 +78,7 @@ def test_columns_are_the_same_whatever_was_measured(report: rl.Report, fixtures:
 
 def test_tables_are_those_of_a_store(attention: Path, report: rl.Report, tmp_path: Path) -> None:
     """A store's tables have the same columns and rows here, but for what only the store reads."""
-    rl.ingest(attention, tmp_path / "store")
+    rl.ingest_reports(attention, tmp_path / "store")
     main(["analyze", "--store", str(tmp_path / "store")], standalone_mode=False)
     for name in ("kernels", "verdicts", "roofline", "findings", "hotspots", "metrics"):
         found = report.to_arrow(name)  # type: ignore[arg-type]  # one of them

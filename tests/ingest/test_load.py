@@ -27,7 +27,7 @@ from support.hungry import write_csv
 from support.ncu_rep_writer import KernelSpec, MetricValue, ReportSpec, encode_report, write_report
 
 import rooflens
-from rooflens.analyzing import analyze_store
+from rooflens.analyzing import Basis, analyze_store
 from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest import load
@@ -134,7 +134,7 @@ def test_other_libraries_read_a_store_that_was_filled_twice(tmp_path: Path, fixt
     for _ in range(2):  # as two ingests at once would
         Store(store).prepare()
         Store(store).put(files)
-    analyze_store(store, override_thresholds("[thresholds]\nslowdown = 1.9\n", "other.toml"), keep=True)
+    analyze_store(store, Basis(limits=override_thresholds("[thresholds]\nslowdown = 1.9\n", "other.toml")), keep=True)
     found = analyze_store(store, keep=True)
     analyses = [one for report in found.reports for one in report.analyses]
     classes: Counter[str] = Counter()

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from support.kernels import make_kernel
 from support.stored import DIGESTS, commit, digest_of, files_of, make_report, stored
 
-from rooflens.analyzing import analyze_paths, analyze_store
+from rooflens.analyzing import Basis, analyze_paths, analyze_store
 from rooflens.errors import InputError
 from rooflens.ingest.load import ingest_reports
 from rooflens.ingest.reports.inputs import find_inputs
@@ -358,7 +358,7 @@ def test_stored_verdicts_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (anew(is_told=False), anew()) == (2, 0)
     commit(tmp_path, files_of(DIGESTS[2]))
     assert (anew(is_told=False), anew()) == (1, 0)
-    other = override_thresholds("[thresholds]\nslowdown = 1.9\n", "other.toml")
+    other = Basis(limits=override_thresholds("[thresholds]\nslowdown = 1.9\n", "other.toml"))
     assert (anew(other), anew(other)) == (3, 0)
     (tmp_path / "verdicts" / f"{DIGESTS[0]}.parquet").write_bytes(b"")
     assert (anew(other), anew(other)) == (1, 0)
