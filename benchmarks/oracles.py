@@ -18,7 +18,7 @@ from oracle_tensors import products, published_warpgroup, tensor_activity, tenso
 
 from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.analyze import analyze
-from rooflens.model.roofline.units import L2_INTERNAL, SHARED_DATA
+from rooflens.model.roofline.units import DATA, L2_INTERNAL, SHARED_DATA, wavefronts_a_cycle
 from rooflens.model.verdict.nvidia_rules import agrees, read_nvidia
 
 if TYPE_CHECKING:
@@ -97,13 +97,13 @@ def _dram_share(results: Iterable[Result]) -> Row:
 
 
 def _smem_share(results: Iterable[Result]) -> Row:
-    """Compare wavefronts, at a peak of one per cycle and SM, with NVIDIA's per cent."""
+    """Compare wavefronts with NVIDIA's per cent, whose peak is one per cycle and SM on every chip."""
     pairs = []
     for result in results:
         theirs = result.number(SMEM_PCT)
         known = {"l1_shared_data_bytes", "l1_data_peak_bytes_per_s"} <= result.kernel.counters.keys()
         if theirs and known:
-            ours = result.analysis.levels["l1"].stages[SHARED_DATA]
+            ours = result.analysis.levels["l1"].stages[SHARED_DATA] * wavefronts_a_cycle(result.kernel)
             pairs.append(pair_of(result, relative(ours * 100, theirs)))
     what = "shared-memory share: wavefronts / (SM x cycle)"
     return Row("share_smem", what, f"`{SMEM_PCT}`", "relative", AS_USUAL, PASSES, tuple(pairs))
@@ -197,6 +197,8 @@ def _classes(key: str, what: str, results: Iterable[Result]) -> Row:
             reason += ", with NVIDIA's summary too: the report lacks the counters of one side"
         if not same and blind.levels["l2"].leading_stage == L2_INTERNAL:
             reason += " at L2, by a part of it that NVIDIA's summary leaves out: the fabric of a split L2"
+        if not same and blind.levels["l1"].leading_stage == DATA and wavefronts_a_cycle(result.kernel) < 1:
+            reason += " at L1, whose data stage NVIDIA's summary counts against twice of what the chip passes"
         if not same and blind.phases is not None:
             reason += f", {blind.verdict.cause}: a series that the summary averages"
         pairs.append(pair_of(result, 0.0 if same else 1.0, reason))

@@ -6,15 +6,15 @@ import json
 from functools import cached_property
 from operator import index, itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack, overload
 
 from msgspec.structs import replace
 
 from rooflens.api import notebook
-from rooflens.api.kernel import Kernel, columns
-from rooflens.api.texts import Text, lacking
-from rooflens.errors import EnvironmentMissingError, UsageError
-from rooflens.format import count, cut_name, duration, plain_name, printable
+from rooflens.api.kernel import Kernel, column
+from rooflens.api.suggestions import lacking
+from rooflens.errors import EnvironmentMissingError
+from rooflens.format import count, cut_name, duration, harmless, plain_name, printable
 from rooflens.model.selecting import Selection, select
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rooflens.analyzing import Analyzed
+    from rooflens.api.figures import Sizes
     from rooflens.api.frames import TableName
     from rooflens.api.sources import Source
     from rooflens.api.verdict import Verdict
@@ -140,7 +141,7 @@ class Report:
         >>> report.sort("gpu_time_ns")[0].gpu_time_ns == max(kernel.gpu_time_ns for kernel in report)
         True
         """
-        take = columns()[by] if isinstance(by, str) else by
+        take = column(by) if isinstance(by, str) else by
         valued = [(take(kernel), kernel) for kernel in self.kernels]
         ordered = sorted((pair for pair in valued if pair[0] is not None), key=itemgetter(0), reverse=descending)
         return self._with((*(kernel for _, kernel in ordered), *(kernel for value, kernel in valued if value is None)))
@@ -190,12 +191,27 @@ class Report:
                 raise IndexError(f"the report has no kernel {place}: {what}")
             return self.kernels[place]
         if isinstance(wanted, str):
-            matching = select(self._found.reports, Selection(kernel=(wanted,)))
-            named = {id(analysis) for report in matching for analysis in report.analyses}
-            return self._with(kernel for kernel in self.kernels if id(kernel.analysis) in named)
+            return self.named((wanted,))
         if not isinstance(wanted, slice):
             raise TypeError(f"a report is indexed by a position, a name or a slice, not by {type(wanted).__name__}")
         return self._with(self.kernels[wanted])
+
+    def named(self, patterns: Iterable[str]) -> Report:
+        """Keep the kernels that any of some patterns matches.
+
+        Args:
+            patterns: Each as in `report[pattern]`.
+
+        Raises:
+            InputError: No kernel has such a name; the hint lists similar names.
+
+        >>> import rooflens as rl
+        >>> len(rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").named(["flash*", "*softmax"]))
+        2
+        """
+        matching = select(self._found.reports, Selection(kernel=tuple(patterns)))
+        found = {id(analysis) for report in matching for analysis in report.analyses}
+        return self._with(kernel for kernel in self.kernels if id(kernel.analysis) in found)
 
     def _with(self, kernels: Iterable[Kernel]) -> Report:
         """Return a report of some of these kernels, in the given order."""
@@ -252,8 +268,8 @@ class Report:
 
         Args:
             table: `summary`, with a row per kernel and its verdict, or a table of a store ("The store" in the
-                documentation): `kernels` with every counter, `roofline`, `findings`, `hotspots`, or `metrics` with
-                ncu's own values.
+                documentation): `kernels` with every counter, `verdicts`, `roofline`, `findings`, `hotspots`, or
+                `metrics` with ncu's own values.
 
         Returns:
             A row per kernel; in `roofline` per level and pipe, in `findings` per finding, in `hotspots` per place in
@@ -272,7 +288,7 @@ class Report:
             from rooflens.api.frames import to_table
 
             sources = [self._sources[run.digest] for run in self.runs]
-            self._tables[table] = to_table(self.kernels, sources, self._found.limits.digest, table)
+            self._tables[table] = to_table(self.kernels, sources, table)
         return self._tables[table]
 
     def to_pandas(self, table: TableName = "summary") -> pd.DataFrame:
@@ -320,7 +336,7 @@ class Report:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_parquet(self, path: str | os.PathLike[str], table: TableName = "summary", *, force: bool = False) -> Path:
-        """Write a table as a single Parquet file; `rooflens.ingest` writes a store of all tables.
+        """Write a table as a single Parquet file; `rooflens.ingest_reports` writes a store of all tables.
 
         Args:
             path: The file.
@@ -344,20 +360,17 @@ class Report:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from rooflens.files import write_whole
-        from rooflens.writing.outputs import check_free
+        from rooflens.writing.outputs import check_free, write_output
 
         file = Path(path)
         check_free(file, force=force, hint="give another name, or force=True to overwrite it")
         written = pa.BufferOutputStream()
         pq.write_table(self.to_arrow(table), written)
-        write_whole(file, written.getvalue().to_pybytes(), hint="give another place")
+        write_output(file, written.getvalue().to_pybytes(), hint="give another place")
         return file
 
     def digest(self, max_tokens: int = 1500) -> str:
         """Summarise the kernels in Markdown, largest gain first, short enough for a language model or a chat message.
-
-        An interpreter shows it as text, a notebook as Markdown.
 
         Args:
             max_tokens: Size limit in tokens of three bytes each; kernels that do not fit are counted at the end.
@@ -367,9 +380,9 @@ class Report:
         >>> len(report.digest(max_tokens=500)) <= 1500
         True
         """
-        from rooflens.writing.answers import of_kernels
+        from rooflens.writing.answers import View, of_kernels
 
-        return Text(of_kernels(self._found, max_tokens=max_tokens).text("digest").removesuffix("\n"))
+        return harmless(of_kernels(self._found, View(max_tokens=max_tokens)).text("digest").removesuffix("\n"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens analyze --format json` writes, in the order of the reports; it has a JSON Schema.
@@ -384,42 +397,67 @@ class Report:
         document: dict[str, Any] = json.loads(of_kernels(self._found).text("json"))
         return document
 
-    def chart(self, level: str | None = None, *, dark: bool = False) -> alt.VConcatChart:
-        """Draw the roofline of each GPU, one below the other, as an Altair chart that can be combined with others.
+    def chart(self, level: str | None = None, **sizes: Unpack[Sizes]) -> alt.LayerChart:
+        """Draw the roofline as an Altair chart of layers: `rooflens.figure`, with its sizes and errors.
 
         Args:
-            level: `dram`, `l2`, `l1`, `smem`, or `all`; by default the level that bounds the kernels.
-            dark: Draw text and lines for a dark background, which comes from Altair's theme.
-
-        Returns:
-            A single chart of all; `(report.chart() | another).save("both.html")` writes two.
-
-        Raises:
-            UsageError: The level does not exist.
-            InputError: No kernel can be placed on a roofline.
+            level: `dram`, `l2`, `l1`, `smem`, or `all`; by default the level that limits each kernel.
+            sizes: `width`, `height`, `font` and `theme`.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
-        >>> type(report.chart(level="dram") | report.chart(level="l2"))
+        >>> type(report.chart("dram") | report.chart("l2"))
         <class 'altair.vegalite.v6.api.HConcatChart'>
         """
-        from rooflens.model.records import LEVELS
-        from rooflens.report.content import build_content
-        from rooflens.report.plane.plane import ALL
-        from rooflens.report.roofline.inlined import inlined
-        from rooflens.report.roofline.picture import placed_planes, spec_of
+        from rooflens.api.figures import draw
 
-        if level not in {None, *LEVELS, ALL}:
-            raise UsageError(f"there is no level `{level}`", f"choose one of {', '.join((*LEVELS, ALL))}")
-        page = build_content(self._found.reports, "", self._found.limits)
-        return inlined([spec_of(plane, page, level) for plane in placed_planes(page)], dark=dark)
+        return draw(self._found.reports, self._found.limits, level, **sizes)
+
+    def points(self) -> pd.DataFrame:
+        """Return the dots of the rooflines: a row per launch and memory level, as far as they have a place.
+
+        Of more than 400 launches a row is the median launch of its kernel.
+
+        Returns:
+            `kernel`, `report`, `gpu`, `level`, `is_binding` (it is judged at this level), `counts` (`FLOP`, or `OP` for
+            integers), `intensity_flop_per_byte`, `flop_per_s`, `limit_flop_per_s` (what it is measured against),
+            `limited_by` (what that is, where it is no roof of the plane), `time_share`, `verdict`, `is_estimated`
+            (FLOPs), and `digest` and `kernel_index`, by which other tables are joined.
+
+        >>> import rooflens as rl
+        >>> points = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").points()
+        >>> points[points.is_binding].kernel.nunique()
+        4
+        """
+        from rooflens.api.figures import frame
+        from rooflens.report.roofline.rows import POINT_KEYS, point_records
+
+        return frame(self._found, point_records, POINT_KEYS)
+
+    def roofs(self) -> pd.DataFrame:
+        """Return the roofs of the rooflines: a row per memory level or pipe, and per attainable one.
+
+        Returns:
+            `gpu`, `resource` (`dram`, `fp32`), `name` (`HBM3`, `FP32`), `kind` (`peak`, `attainable`, or `full_clock`
+            for DRAM at its own top clock), `bytes_per_s` of a diagonal roof or `flop_per_s` of a flat one, and
+            `is_measured` (it holds for these runs).
+
+        >>> import rooflens as rl
+        >>> roofs = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").roofs()
+        >>> roofs[roofs.resource == "dram"].bytes_per_s.notna().tolist()
+        [True]
+        """
+        from rooflens.api.figures import frame
+        from rooflens.report.roofline.rows import ROOF_KEYS, roof_records
+
+        return frame(self._found, roof_records, ROOF_KEYS)
 
     def save(self, path: str | os.PathLike[str], *, title: str | None = None, force: bool = False) -> Path:
         """Write a file about all kernels.
 
         Args:
-            path: Its extension decides what is written: `.html` is the page, `.md` Markdown, `.png` and `.svg` the
-                rooflines, `.json` the data, `.csv` a table.
+            path: Its extension decides what is written: `.html` is the page, `.md` Markdown, `.pdf`, `.png` and
+                `.svg` the rooflines, `.json` the data, `.csv` a table.
             title: Title of the page; by default the names of the reports.
             force: Overwrite an existing file.
 
@@ -435,15 +473,14 @@ class Report:
         ...     rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").save(f"{folder}/page.html").name
         'page.html'
         """
-        from rooflens.files import write_whole
         from rooflens.writing.naming import default_title
-        from rooflens.writing.outputs import check_named
+        from rooflens.writing.outputs import check_named, write_output
         from rooflens.writing.rendering import render
 
         file = Path(path)
-        style = check_named(file, ("html", "md", "png", "svg", "json", "csv"), force=force)
+        style = check_named(file, ("html", "md", "pdf", "png", "svg", "json", "csv"), force=force)
         title = default_title(self.runs) if title is None else title
-        write_whole(file, render(self._found, style, title=title).data, hint="give another place")
+        write_output(file, render(self._found, style, title=title).data, hint="give another place")
         return file
 
     def show(self, height: int = 800) -> None:

@@ -1,4 +1,4 @@
-"""The functions that return no report: predict an operation, look up GPUs, annotate a trace, fill a store."""
+"""The functions that return no report: predict, look up GPUs, annotate a trace, fill a store, draw a figure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from rooflens.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import altair as alt
+
+    from rooflens.api.figures import Theme
+    from rooflens.api.kernel import Kernel
     from rooflens.api.report import Report
     from rooflens.ingest.load import Ingested
     from rooflens.ingest.reports.report import Raw
@@ -248,7 +252,7 @@ def _opened(reports: Report | str | os.PathLike[str] | Sequence[str | os.PathLik
     return open_reports(*([reports] if isinstance(reports, (str, os.PathLike)) else reports))
 
 
-def ingest(
+def ingest_reports(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     store: str | os.PathLike[str],
     executor: ExecutorChoice | None = None,
@@ -275,12 +279,12 @@ def ingest(
 
     >>> import rooflens as rl, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     stored = rl.ingest("fixtures/synthetic/attention.synthetic.ncu-rep", f"{folder}/store")
+    ...     stored = rl.ingest_reports("fixtures/synthetic/attention.synthetic.ncu-rep", f"{folder}/store")
     ...     stored.report_count, len(rl.open(f"{folder}/store")) == stored.kernel_count
     (1, True)
     """
     from rooflens.files import path_text
-    from rooflens.ingest.load import ingest_reports
+    from rooflens.ingest import load
     from rooflens.ingest.reports.inputs import find_inputs
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.reports.unprofiled import read_unprofiled
@@ -289,4 +293,51 @@ def ingest(
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     jobs = find_inputs([path_text(path) for path in given]).jobs
     place = Store(path_text(store))
-    return ingest_reports(jobs, place, unprofiled_of=read_unprofiled, options=ReadOptions(raw=raw), executor=executor)
+    return load.ingest_reports(
+        jobs, place, unprofiled_of=read_unprofiled, options=ReadOptions(raw=raw), executor=executor
+    )
+
+
+def figure(  # noqa: PLR0913 - what a figure is described by
+    report: Report | Kernel,
+    *,
+    width: float = 640,
+    height: float = 420,
+    font: float = 11,
+    theme: Theme = "light",
+    level: str | None = None,
+    kernels: str | Sequence[str] | None = None,
+) -> alt.LayerChart:
+    """Draw the roofline of a report or a kernel as an Altair chart of layers, for a paper, a slide or a notebook.
+
+    All that Altair does with a chart works on it: `properties`, `encode`, `interactive`, `add_params`, more layers,
+    charts beside it, `save` as PDF, SVG, PNG or HTML. Its own data are the dots, in the columns of `Report.points`;
+    its first layer draws them, and holds the axes of all layers.
+
+    Args:
+        report: What to draw, of one GPU.
+        width: Width of the whole figure in points, 1/72 inch; on a screen, in pixels.
+        height: Its height, likewise.
+        font: Size of its words in points.
+        theme: `light`, or `dark`, which brings its ground.
+        level: Memory level at which kernels stand, `dram`, `l2`, `l1` or `smem`, or `all`; by default the one that
+            limits each.
+        kernels: Draw these alone: a pattern as in `report["adamw*"]`, or several.
+
+    Raises:
+        UsageError: There is no such size, theme or level, or the kernels ran on several GPUs.
+        InputError: No kernel has a place in a roofline, or such a name.
+
+    >>> import rooflens as rl
+    >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
+    >>> column = rl.figure(report, width=249, height=190, font=7)  # 88 mm wide
+    >>> type(column.interactive() | rl.figure(report, level="dram", kernels="flash*"))
+    <class 'altair.vegalite.v6.api.HConcatChart'>
+    """
+    from rooflens.api.report import Report
+
+    if kernels is not None:
+        if not isinstance(report, Report):
+            raise UsageError("a kernel holds no kernels to choose", "leave `kernels` out, or give a report")
+        report = report.named([kernels] if isinstance(kernels, str) else kernels)
+    return report.chart(level, width=width, height=height, font=font, theme=theme)

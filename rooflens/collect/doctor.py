@@ -72,7 +72,7 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
         _modules("page", ("altair", "jinja2")),
         _modules("store", ("pyarrow",)),
         _modules("NVIDIA's reader", ("ncu_report",), "it gives the text of instructions, and `--reader ncu-report`"),
-        _modules("pictures", ("vl_convert",), "it draws PNG and SVG"),
+        _modules("pictures", ("vl_convert",), "it draws PDF, PNG and SVG"),
         _driver(gpu, root),
         _gpu(gpu),
         _ncu(root),

@@ -1,6 +1,6 @@
 """The quantities of a kernel, each described once: key, type, unit, label, meaning, and where its value comes from.
 
-JSON and its schema, CSV, the Parquet table `roofline`, data frames, the columns of tables and pages, and the reference
+JSON and its schema, CSV, the Parquet table `verdicts`, data frames, the columns of tables and pages, and the reference
 are made from `KERNEL`. JSON nests the keys; everything flat names a quantity by its path (`flat_name`): the item, then
 the quantity (`levels.dram.share` is `dram_share`), other groups first (`verdict.bound` is `verdict_bound`).
 """

@@ -3,9 +3,9 @@
 Sizes show in everything at once: twice the elements are twice the threads, operations and bytes. A change of the code
 shows in some of it: fewer threads that each do more, other instructions for the same operations. So as many counted
 operations are the same work, of another type, too. Other amounts are it where the program's arguments stayed, or where
-the output stayed and a change of the code explains the difference: fp64 or divisions that went. Without counts,
-instructions, threads, bytes and output are asked, and amounts that grew together are another size. Where nothing that
-was recorded tells, nothing is compared.
+the output stayed and a change of the code explains the difference: fp64, divisions or padding that went. Without
+counts, instructions, threads, bytes and output are asked, and amounts that grew together are another size. Where
+nothing that was recorded tells, nothing is compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from rooflens.format import duration, percent, quantity, si, significant
 from rooflens.model.counters.execution import WARP_THREADS
-from rooflens.model.records import Analysis, Kernel
+from rooflens.model.records import Analysis, Kernel, ratio
 from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -187,7 +187,17 @@ def _what_went(before: Analysis, after: Analysis) -> str:
     double, left = (_flop_of(one, "fp64") for one in (more, less))
     if double > little * (more.flop_total or 0.0) and left <= little * double and spared <= double:
         return "without fp64" if less is after else "with fp64"
+    if _is_padding(more, less):
+        return "without threads beyond the data" if less is after else "with threads beyond the data"
     return ""
+
+
+def _is_padding(more: Analysis, less: Analysis) -> bool:
+    """Return whether threads beyond the data do what one counts more: as many operations each, of no more bytes."""
+    threads = _both(more, less, threads_of)
+    each = [ratio(one.flop_total, count) for one, count in zip((more, less), threads, strict=True)]
+    moved = (one.levels["dram"].amount_bytes for one in (more, less))
+    return _alike(*each) and _is_close(*moved)
 
 
 def _approximations(analysis: Analysis) -> float:
@@ -315,8 +325,8 @@ def _stores_as_much(before: Analysis, after: Analysis) -> bool:
 def _bytes_follow(before: Analysis, after: Analysis, grown: float) -> bool:
     """Return whether DRAM bytes and operations changed by about the same factor: then the size changed."""
     old, new = (one.levels["dram"].amount_bytes for one in (before, after))
-    most, ratio = default_thresholds().far_more, log((new or 1.0) / (old or 1.0)) / log(grown)
-    return bool(old and new) and 1 / most <= ratio <= most
+    most, followed = default_thresholds().far_more, log((new or 1.0) / (old or 1.0)) / log(grown)
+    return bool(old and new) and 1 / most <= followed <= most
 
 
 def _multiplying(analysis: Analysis) -> float | None:

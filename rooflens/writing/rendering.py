@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rooflens.model.predict.measured import Checked
     from rooflens.model.records import AnalyzedReport
 
-PICTURES = ("png", "svg")
+PICTURES = ("pdf", "png", "svg")
 
 
 class Expected(Struct, frozen=True):
@@ -52,7 +52,7 @@ def render(
 
     Args:
         found: The reports.
-        style: `html`, `md`, `png`, `svg`, `json` or `csv`.
+        style: `html`, `md`, `pdf`, `png`, `svg`, `json` or `csv`.
         title: Title of the page.
         expected: What kernels must compute and move; by default known for bundled workloads.
         dark: Draw a picture for a dark page.
@@ -89,11 +89,15 @@ def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
 
 
 def _picture(found: Analyzed, style: str, title: str, *, dark: bool) -> Rendered:
-    from rooflens.report.content import build_content
-    from rooflens.report.roofline.picture import draw_rooflines
+    from msgspec.structs import replace
 
-    picture = draw_rooflines(build_content(found.reports, title, found.limits, found.failures), dark=dark)
-    return Rendered({"png": picture.png, "svg": picture.svg.encode}[style](), picture.notes)
+    from rooflens.report.content import build_content
+    from rooflens.report.roofline.picture import COLUMN, SLIDE, draw_rooflines
+
+    look = replace(COLUMN if style == "pdf" else SLIDE, dark=dark)
+    picture = draw_rooflines(build_content(found.reports, title, found.limits, found.failures), look)
+    writers = {"pdf": picture.pdf, "png": picture.png, "svg": picture.svg.encode}
+    return Rendered(writers[style](), picture.notes)
 
 
 def bundled(runs: Sequence[Run]) -> dict[str, Prediction]:

@@ -9,11 +9,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import pandas as pd
 import polars as pl
 import pytest
-import vl_convert
 from click.testing import CliRunner
 from msgspec.structs import asdict
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
@@ -132,7 +130,7 @@ def test_metrics_are_those_that_the_report_stores(attention: Path, report: rl.Re
 
 def test_metrics_come_from_a_store_as_from_the_file(attention: Path, report: rl.Report, tmp_path: Path) -> None:
     """Kernels of a store have the metrics of their report."""
-    rl.ingest(attention, tmp_path / "store")
+    rl.ingest_reports(attention, tmp_path / "store")
     stored = rl.open(tmp_path / "store")
     assert [kernel.metrics() for kernel in stored] == [kernel.metrics() for kernel in report]
 
@@ -258,32 +256,6 @@ def test_no_page_is_shown_outside_of_a_notebook(report: rl.Report) -> None:
     assert 'report.save("page.html")' in raised.value.hint
 
 
-def test_a_chart_stands_at_the_level_asked_for(report: rl.Report) -> None:
-    """Each level has its own chart, the default is one of them, and an unknown level is refused."""
-    one = report[:1]
-    at = {level: one.chart(level).to_json(validate=False) for level in ("dram", "all")}
-    assert len({*at.values()}) == 2
-    assert one.chart().to_json(validate=False) in at.values()
-    with pytest.raises(UsageError, match="no level `l3`"):
-        report.chart("l3")
-
-
-def test_a_chart_is_composed_with_another(report: rl.Report) -> None:
-    """Combined with other charts, the chart keeps all its names and rows."""
-    bars = alt.Chart(alt.Data(values=[{"a": 1, "b": 2}])).mark_bar().encode(x="a:Q", y="b:Q")
-    one = report[:1]
-    chart = one.chart("dram")
-    alone = _drawn_texts(chart)
-    assert {"Arithmetic intensity (FLOP/B)", one[0].function_name} <= alone
-    assert alone <= _drawn_texts((chart | one.chart("l2", dark=True)) & bars)
-
-
-def _drawn_texts(chart: alt.TopLevelMixin) -> set[str]:
-    """Return the texts of a chart, validated and drawn as SVG."""
-    svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=alt.SCHEMA_VERSION.strip("v").rpartition(".")[0])
-    return {text for text in re.findall(r"<text[^>]*>([^<]*)", svg) if text}
-
-
 def test_pandas_takes_a_report_as_polars_does(report: rl.Report) -> None:
     """`pd.DataFrame(report)` has the rows, columns and values of the summary, in order."""
     frame, table = pd.DataFrame(report), report.to_pandas()
@@ -330,12 +302,10 @@ def test_reports_are_filtered_and_sorted(report: rl.Report) -> None:
 
 
 def test_a_wrong_key_names_those_that_come_close(report: rl.Report) -> None:
-    """Unknown columns, levels, pipes and stall reasons raise a `KeyError` with a hint; `get` and `in` do not raise."""
+    """Unknown columns raise a `KeyError` with a hint."""
     kernel = report[0]
     for ask, near in (
         (lambda: kernel["dram_shar"], "`dram_share`"),
-        (lambda: kernel.levels["drm"], "`dram`"),
-        (lambda: kernel.pipes["tensor_bf61"], "`tensor_bf16`"),
         (lambda: report.sort("duration"), "`duration_ns`"),
         (lambda: report.filter(verdict_bond="memory"), "`verdict_bound`"),
     ):
@@ -343,7 +313,6 @@ def test_a_wrong_key_names_those_that_come_close(report: rl.Report) -> None:
             ask()
         assert isinstance(raised.value, rl.RooflensError)
         assert near in raised.value.hint
-    assert kernel.levels.get("drm") is None
 
 
 def test_a_word_leads_to_the_columns_that_hold_it(report: rl.Report) -> None:
@@ -426,13 +395,3 @@ def test_hot_spots_are_instructions_where_no_line_is_known(fixtures: Path) -> No
     bare = rl.open(fixtures / "published" / "speedy_scan__profile.ncu-rep")[0]
     assert bare.hotspots(by="line") == ()
     assert {spot.by for spot in bare.hotspots()} == {"sass"}
-
-
-def test_a_chart_without_flops_says_so(tmp_path: Path) -> None:
-    """A chart without FLOPs shows bandwidth shares as bars under a sentence, or an error says what to collect."""
-    shares = {"gpu__time_duration.sum": 2e6, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 80.0}
-    drawn = rl.open(write_report(tmp_path / "a.ncu-rep", ReportSpec([KernelSpec("k", shares)]))).chart()
-    assert "FLOPs not counted: share of peak, by unit and memory level" in json.dumps(drawn.to_dict())
-    bare = rl.open(write_report(tmp_path / "b.ncu-rep", ReportSpec([KernelSpec("k", {"gpu__time_duration.sum": 2e6})])))
-    with pytest.raises(InputError, match="hold neither FLOPs with bytes, nor bandwidth shares"):
-        bare.chart()

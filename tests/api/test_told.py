@@ -9,7 +9,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+import altair as alt
+
 import rooflens as rl
+from rooflens.api.figures import Sizes
 from rooflens.cli.group import COMMANDS
 from rooflens.model.about import named
 from rooflens.model.counters.metric import DETAILS
@@ -18,7 +21,10 @@ from rooflens.model.knowledge.items import KINDS
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.records import LEVELS
+from rooflens.model.roofline.roofs import RoofLine
 from rooflens.model.roofline.units import PIPE_ROWS
+from rooflens.model.store.tables import ROOFLINE
+from rooflens.report.roofline.rows import POINT_KEYS, ROOF_KEYS
 
 RECORDS = (
     *(
@@ -34,7 +40,10 @@ RECORDS = (
 )
 MODULES = (
     *(import_module(f"rooflens.model.{name}") for name in RECORDS),
-    *(import_module(f"rooflens.{name}") for name in ("errors", "writing.annotating", "ingest.load", "api.frames")),
+    *(
+        import_module(f"rooflens.{name}")
+        for name in ("errors", "writing.annotating", "ingest.load", "api.frames", "api.figures")
+    ),
 )
 EXAMPLES = {"all", "adamw", "export_chrome_trace"}
 """Words that are no attributes: a level meaning all, a part of a kernel's name, and a function of PyTorch."""
@@ -64,6 +73,14 @@ def _values() -> set[str]:
     pipes = [row.key for row in PIPE_ROWS]
     return {
         *(value for one in literals for value in get_args(one)),
+        *(
+            *POINT_KEYS,
+            *ROOF_KEYS,
+            *ROOFLINE.names,
+            *RoofLine.__struct_fields__,
+            *Sizes.__annotations__,
+            *dir(alt.LayerChart),
+        ),
         *(*LEVELS, *pipes, *tensors, *OPERATIONS, *ELEMENT_BYTES, *DETAILS, *NAMES, *COMMANDS, *stalls),
         *EXAMPLES,
     }
@@ -83,5 +100,5 @@ def test_docstrings_name_only_what_there_is() -> None:
 def test_the_page_on_python_names_only_what_there_is() -> None:
     """Every `.name` on the Python page is an attribute, or a file extension."""
     page = (Path(__file__).parents[2] / "docs/reference/api.md").read_text("utf-8")
-    known = _attributes() | {"ncu", "html", "md", "png", "svg", "json", "csv"}
+    known = _attributes() | {"ncu", "html", "md", "pdf", "png", "svg", "json", "csv"}
     assert [word for word in re.findall(r"`\.([a-z_]\w*)", page) if word not in known] == []

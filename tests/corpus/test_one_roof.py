@@ -16,8 +16,8 @@ from rooflens.model.roofline.levels import place_levels
 from rooflens.model.roofline.roof import LEAST_SHARE, at_top_clock, roof
 from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
 from rooflens.model.roofline.standing import standings
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.roofline.work import main_work
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.document import Table
 from rooflens.report.kernel.units import busy_units
 
@@ -186,3 +186,19 @@ def test_main_work_is_under_its_roof(analyses: list[Analysis]) -> None:
             if is_over and not {"share_over_one", "fp16_is_upper_bound"} & set(analysis.flags) and work.peak_per_s:
                 wrong.append((analysis.kernel.source, analysis.kernel.index, one))
     assert wrong == []
+
+
+def test_turing_moves_64_bytes_a_cycle(kernels: list[Kernel]) -> None:
+    """On CC 7.5 the counter of L1's data stage ends at half of its peak, and where it leads is half of NVIDIA's L1."""
+    turing = [one for one in kernels if one.compute_capability == "7.5" and "l1_data_share" in one.counters]
+    over = [one.counters["l1_data_share"] for one in turing if one.counters["l1_data_share"] > 0.5 + _NEAR / 10]
+    apart, leads = [], 0
+    for kernel in turing:
+        level, nvidias = place_levels(kernel)["l1"], kernel.counters.get("sol_l1_share")
+        twice = 2 * max(level.stages.get("to_l2", 0.0), level.stages.get("lsu_input", 0.0) / 2)
+        if nvidias is not None and level.leading_stage == "data" and level.stages["data"] > twice:
+            leads += 1
+            if abs(level.stages["data"] / nvidias - 1) > _NEAR:
+                apart.append((kernel.source, kernel.index, level.stages["data"], nvidias))
+    assert (over, apart) == ([], [])
+    assert leads >= 3

@@ -106,9 +106,10 @@ def test_three_levels_have_roofs(analyses: list[Analysis]) -> None:
 
 
 def test_classes_agree_with_nvidia_without_reading_its_summary(rows: dict[str, Row]) -> None:
-    """Without NVIDIA's per cents and rules, every class equals NVIDIA's, except three kernels that say why.
+    """Without NVIDIA's per cents and rules, every class equals NVIDIA's, except four kernels that say why.
 
-    The attention kernel is full of tensor work for two fifths of its run, as its series shows, unlike its averages.
+    The attention kernel is full of tensor work for two fifths of its run, as its series shows, unlike its averages. L1
+    of a Turing chip is full at half of what NVIDIA's summary counts its data stage against.
     """
     counted = rows["class_fp"]
     assert counted.kernel_count == 61
@@ -117,6 +118,7 @@ def test_classes_agree_with_nvidia_without_reading_its_summary(rows: dict[str, R
     assert other.kernel_count >= 180
     assert len(other.outside) <= 0.02 * other.kernel_count
     assert [(pair.report, pair.index) for pair in other.outside] == [
+        ("cudaCode__profile.ncu-rep", 1),
         ("self-join-MiSTIC__profile.ncu-rep", 12),
         ("self-join-MiSTIC__profile.ncu-rep", 13),
     ]

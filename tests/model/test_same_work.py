@@ -74,6 +74,19 @@ CASES: dict[str, tuple[Analysis, Analysis, Asked | None, bool | None]] = {
         None,
         False,
     ),
+    # 1,024 blocks of which 256 lie beyond the data: as many FLOPs a thread, no more bytes, the same output.
+    "threads beyond the data that went": (
+        kernel(1024, flop=1.024e9, dram=1e8, store_sectors=1e6),
+        kernel(768, flop=0.768e9, dram=1e8, store_sectors=1e6),
+        None,
+        True,
+    ),
+    "fewer threads of other bytes, as of another size": (
+        kernel(1024, flop=1.024e9, dram=1.33e8, store_sectors=1e6),
+        kernel(768, flop=0.768e9, dram=1e8, store_sectors=1e6),
+        None,
+        False,
+    ),
     "fp64 that went, for as large an output": (dividing(4e8, 0, fp64=6e8), dividing(4e8, 0), None, True),
     "less than the FLOPs that are no fp64": (dividing(4e8, 0, fp64=2e8), dividing(2e8, 0), None, False),
     "another inner size: FLOPs and bytes grew": (kernel(flop=1e9, dram=1e8), kernel(flop=2e9, dram=2e8), None, False),

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
-from rooflens.model.records import LEVELS, Cost, Severity
+from rooflens.model.records import LEVELS, Cost, Severity, ratio
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict_classes import Bound
 
@@ -31,11 +31,14 @@ class Waste(Struct, frozen=True):
         parts: Level or pipe -> the share of its work that is waste, 0 to 1.
         waits: Share of the warps' waiting time that belongs to the waste, 0 to 1, and the stalls that are
             such waits; empty if it makes no warp wait.
+        serial: Share of what warps do one after the other that is waste, as the other paths of a branch: it takes time
+            that fills no unit, 0 to 1.
     """
 
     parts: Mapping[str, float]
     waits: float = 0.0
     stalls: tuple[str, ...] = ()
+    serial: float = 0.0
 
     @property
     def bears_on(self) -> frozenset[str]:
@@ -99,9 +102,36 @@ def speedup(facts: Facts, waste: Waste) -> float | None:
         return None
     top = max(facts.shares.values(), default=0.0)
     left = max((share * (1 - waste.parts.get(name, 0.0)) for name, share in facts.shares.items()), default=0.0)
-    waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
-    after = min(left / top if top else 1.0, 1 - waits)
-    return max(1.0, 1 / max(after, left, 1 - MOST_SPARED))
+    waiting = 0.0 if facts.at_roof else stalled(facts, waste.stalls)
+    after = min(left / top if top else 1.0, 1 - waste.waits * waiting, 1 - _in_series(facts, waste))
+    return max(1.0, 1 / max(after, left, _elsewhere(facts, waste, waiting), 1 - MOST_SPARED))
+
+
+def _in_series(facts: Facts, waste: Waste) -> float:
+    """Return the share of the time that warps of a kernel without a limiter spend on a waste, one after the other."""
+    return waste.serial if facts.bound == "latency" else 0.0
+
+
+def _elsewhere(facts: Facts, waste: Waste, waiting: float) -> float:
+    """Return the share of the time that a kernel without a limiter spends on something else than a waste, 0 to 1.
+
+    While the units of the waste are idle, and no warp waits for them, its removal wins nothing. What warps do one after
+    the other takes their time whatever the units do, and a unit that was not measured may be busy. Units of SMs without
+    a block idle all the time, so that those of the others are busier than the mean.
+    """
+    busy = [facts.shares.get(name) for name in waste.parts]
+    if facts.limiter is not None or waste.serial or None in busy:
+        return 0.0
+    working = min(1.0, ratio(facts.kernel.grid_blocks, facts.counter("sm_count")) or 1.0)
+    of_sms = (
+        (share or 0.0) / (1.0 if name in _SHARED_BY_ALL else working)
+        for name, share in zip(waste.parts, busy, strict=True)
+    )
+    return max(0.0, 1 - max((waiting, *of_sms)))
+
+
+_SHARED_BY_ALL = frozenset({"dram", "l2"})
+"""Levels that all SMs share: one block can fill them as well as many."""
 
 
 def loads_unseen(unseen: Collection[Bound], shares: Mapping[str, float], units: Iterable[str]) -> bool:
@@ -126,6 +156,26 @@ def _is_much_of_the_unmeasured(facts: Facts, waste: Waste) -> bool:
     return max(busy.values(), default=0.0) >= facts.limits.limiting_waste_share
 
 
+def next_unit(facts: Facts, waste: Waste) -> str | None:
+    """Name the unit of a waste that is nearly as busy as the limiter, which itself does none of it; None without one.
+
+    The kernel is near two limits: relieved of the first one, it is at this. A full DRAM is not relieved of its bytes
+    that easily.
+    """
+    limiter, limits = facts.limiter, facts.limits
+    if limiter is None or limiter.resource is None or (facts.at_roof and limiter.resource == "dram"):
+        return None
+    if waste.parts.get(limiter.resource) or waste.parts.get(limiter.unit or ""):
+        return None
+    near = {
+        name: facts.shares[name]
+        for name, part in waste.parts.items()
+        if facts.shares.get(name, 0.0) > max(limiter.share - limits.balanced_lead, limits.bound_share)
+        and part >= limits.limiting_waste_share
+    }
+    return max(near, key=near.__getitem__, default=None)
+
+
 def _is_a_stall(counter: str) -> bool:
     return counter.startswith("stall_") and counter.endswith(("_cycles", "_share"))
 
@@ -134,7 +184,8 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
     """Judge how much a waste matters.
 
     It limits a kernel whose limiter does much of its work in vain, or that hardly waits for anything else. It is a note
-    if it costs less of the time than `contributing_cost_share`, or if a full limiter has none of it.
+    if it costs less of the time than `contributing_cost_share`, or if a full limiter has none of it and no unit nearly
+    as busy has.
     """
     limits, limiter = facts.limits, facts.limiter.resource if facts.limiter else None
     elsewhere = facts.at_roof and limiter is not None and not waste.parts.get(limiter)
@@ -143,7 +194,7 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
         is_unknown = loads_unseen(facts.unseen, facts.shares, waste.parts) or (
             not elsewhere and _is_much_of_the_unmeasured(facts, waste)
         )
-        return "contributes" if is_unknown else "note"
+        return "contributes" if is_unknown or next_unit(facts, waste) is not None else "note"
     if waste.parts.get(limiter or "", 0.0) >= limits.limiting_waste_share:
         return "limiter"
     waits = waste.waits * stalled(facts, waste.stalls) if facts.bound == "latency" else 0.0

@@ -10,9 +10,10 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
+from rooflens.format import percent
 from rooflens.model.findings.arithmetic import ARITHMETIC
 from rooflens.model.findings.cooperation import COOPERATION
-from rooflens.model.findings.cost import IDLE, LATENCY, cost_of, loads_unseen
+from rooflens.model.findings.cost import IDLE, LATENCY, cost_of, loads_unseen, next_unit
 from rooflens.model.findings.launch import BALANCE, DIVERGENCE, LAUNCH, OCCUPANCY
 from rooflens.model.findings.loops import LOOPS, most_of_one_loop
 from rooflens.model.findings.memory import ATOMICS, MEMORY
@@ -22,6 +23,7 @@ from rooflens.model.findings.rule import FindingRule, Found, Holdings, held_of, 
 from rooflens.model.findings.stalls import STALLED, largest_wait, long_waits
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Finding, Gain, MoveKind, Severity, held_once
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict.decide import FEW_WARPS
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
@@ -116,12 +118,19 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         if factor is None or severity == "note" or factor < 1 + facts.limits.noise_share or is_guess
         else Gain(factor, time_ns / factor if time_ns is not None else None, changes=found.changes)
     )
+    move = found.move
+    if severity != "note" and found.waste is not None and (unit := next_unit(facts, found.waste)) is not None:
+        label, first = (
+            resource_label(one, facts.kernel.gpu) for one in (unit, facts.limiter and facts.limiter.resource)
+        )
+        busy = f"{percent(facts.shares[unit])} busy"
+        move = move if busy in move else f"{move}; {label} is {busy}, and next once {first} is relieved"
     finding = Finding(
         id=rule.id,
         title=rule.title,
         severity=severity,
         evidence=tuple(map(held_once, found.evidence)),
-        move=held_once(found.move if library is None else _of_library(library, found.move, found.kind or rule.kind)),
+        move=held_once(move if library is None else _of_library(library, move, found.kind or rule.kind)),
         kind=(found.kind or rule.kind) if library is None else "library",
         gain=gain,
         where=found.where,

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from rooflens.format import count, duration, percent, si, significant
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
-from rooflens.model.findings.cost import IDLE, LATENCY, WAITS, Waste, speedup, weigh
+from rooflens.model.findings.cost import IDLE, LATENCY, MOST_SPARED, WAITS, Waste, speedup, weigh
+from rooflens.model.findings.memory import accesses_of_l1, works_by_atomics
 from rooflens.model.findings.reuse import DELIVERY
 from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, stall
@@ -31,9 +32,10 @@ from rooflens.model.roofline.occupancy import (
     warps_of,
 )
 from rooflens.model.roofline.opcodes import works_by_warpgroups
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.pipelined import is_large_tile
-from rooflens.model.verdict.sentences import few_blocks, resource_label
+from rooflens.model.verdict.sentences import few_blocks
 
 _IDLE_WAITS = frozenset({LATENCY, IDLE})
 _GRID = {"grid_size": "blocks", "sm_count": "SMs"}
@@ -299,6 +301,18 @@ def partition_imbalance(facts: Facts) -> Found | None:
     worst = _most_uneven(facts, _MEMORY_UNITS)
     if worst is None or worst.waste < facts.limits.negligible_share:
         return None
+    if worst.key == "l2" and works_by_atomics(facts):
+        # Atomics on one address are done by one slice, one after the other: that they queue there shows in its cycles.
+        return Found(
+            evidence=(worst.evidence,),
+            move="spread the atomics over more addresses, or reduce within the block first: the busiest L2 slice works "
+            f"{significant(worst.ratio)}x as long as the average one, as where many threads update few addresses",
+            bears_on=frozenset({"l2", LATENCY}),
+            # It ends when that slice does, and with its work spread when the average one does.
+            gain=facts.without_wait(1 / (1 - min(MOST_SPARED, worst.waste * worst.ratio))),
+            confidence="medium",
+            kind="atomics",
+        )
     return Found(
         evidence=(worst.evidence,),
         move=f"pad the leading dimension or change the stride to spread the addresses: the busiest {worst.name} "
@@ -619,7 +633,7 @@ def thread_divergence(facts: Facts) -> Found | None:
         parts |= dict.fromkeys(("l1", "smem"), parted / 2)
         if branches:
             evidence.append(facts.measured("divergent_branch_count", "branches"))
-    waste = Waste(parts)
+    waste = Waste(parts, serial=0.0 if by_block or switched_off else idle)
     return Found(
         evidence=tuple(evidence),
         move=move,
@@ -655,7 +669,8 @@ def partial_warps(facts: Facts) -> Found | None:
     if not threads or (fill := warp_fill(threads)) == 1:
         return None
     idle = 1 - fill
-    waste = Waste(dict.fromkeys(facts.pipes, idle))
+    of_l1 = accesses_of_l1(facts, idle)
+    waste = Waste({**dict.fromkeys(facts.pipes, idle), **({"l1": of_l1} if of_l1 else {})})
     blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
     crowded = blocks is not None and sms is not None and blocks >= sms
     holds_back = facts.bound == "latency" and crowded and idle >= facts.limits.most_share

@@ -22,7 +22,7 @@ from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, SAME_REGISTERS, SM_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import THREAD_COPY, WIDEST_BYTES, WORD_BYTES, executed
 from rooflens.model.roofline.roof import roof
-from rooflens.model.roofline.units import LSU_INPUT, SOC_CAPABILITIES, WHOLE
+from rooflens.model.roofline.units import DATA, LSU_INPUT, SOC_CAPABILITIES, WHOLE, wavefronts_a_cycle
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import local_part
 
@@ -112,9 +112,9 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
 
 
 def _upright_block(block: tuple[int, int, int] | None) -> str:
-    """Return the shape of blocks with fewer threads along x than fill a sector, and more along y; else nothing."""
+    """Return the shape of blocks with fewer threads along x than fill a sector, and no fewer along y; else nothing."""
     x, y, z = block or (WARP_THREADS, 1, 1)
-    return f"{x} x {y}" + (f" x {z}" if z > 1 else "") if x < SECTOR_BYTES // WORD_BYTES and y * z > x else ""
+    return f"{x} x {y}" + (f" x {z}" if z > 1 else "") if x < SECTOR_BYTES // WORD_BYTES and y * z >= max(x, 2) else ""
 
 
 def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
@@ -297,6 +297,8 @@ def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> W
     if sectors is None and (excess := _excess_of_all(facts)) is not None:
         part = min(part, excess)
     parts = {"l1": _of_l1(facts, part), "l2": part}
+    if side == "store" and sectors is None and (through := ratio(facts.shares.get("l2"), facts.shares.get("l1"))):
+        parts["l1"] = min(parts["l1"], through)  # what is stored passes L2, too, and L2 is no busier than that
     moved_bytes, ideal = counters.get("dram_bytes"), counters.get("global_ideal_sectors")
     if ideal is None and sectors:
         ideal = sectors * (1 - wasted) + other_sectors
@@ -310,6 +312,29 @@ def _excess_of_all(facts: Facts) -> float | None:
     """Return the share of all global sectors that no access needs, 0 to 1, which bounds the waste of one side."""
     touched, ideal = facts.counter("global_touched_sectors"), facts.counter("global_ideal_sectors")
     return max(0.0, 1 - ideal / touched) if touched and ideal is not None else None
+
+
+def accesses_of_l1(facts: Facts, part: float) -> float:
+    """Return the share of L1's work that goes with a share of the access instructions, 0 to 1; 0 if unknown.
+
+    Each takes a slot of L1's input, and a pass through its data stage at least: of several passes the others may be
+    those of the addresses, which stay.
+    """
+    level, (passes, _) = facts.levels["l1"], _passes_of_an_access(facts)
+    if not level.share or passes is None:
+        return 0.0
+    spared = {LSU_INPUT: part, DATA: part / max(1.0, passes)}
+    return 1 - max(share * (1 - spared.get(name, 0.0)) for name, share in level.stages.items()) / level.share
+
+
+def _passes_of_an_access(facts: Facts) -> tuple[float | None, str]:
+    """Return the wavefronts of L1 for each instruction of the LSU, by their numbers or their shares, and the source."""
+    counters = facts.kernel.counters
+    moved, asked = counters.get("l1_data_bytes"), counters.get("lsu_inst")
+    if (each := ratio(moved and moved / WAVEFRONT_BYTES, asked)) is not None:
+        return each, "wavefronts of L1 / LSU instructions"
+    each = ratio(counters.get("l1_data_share"), _taken_a_cycle(facts, "l1_lsu_input_share"))
+    return each, "l1tex__data_pipe_lsu_wavefronts / l1tex__lsuin_requests, by their shares of peak"
 
 
 def _of_l1(facts: Facts, part: float) -> float:
@@ -418,14 +443,14 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
 def _conflicts_alone(facts: Facts) -> Found | None:
     """Say that conflicts were counted where the accesses were not: by the cycles that they take, else by the warps.
 
-    Each is a pass through L1's data stage, of which an SM has one a cycle.
+    Each is a pass through L1's data stage, of which an SM has so many a cycle.
     """
     counters, names = facts.kernel.counters, [f"smem_{side}_conflict_wavefronts" for side in _SIDES]
     counted = {name: counters[name] for name in names if counters.get(name)}
     total, source = sum(counted.values()), " + ".join(facts.kernel.counter_sources.get(name, name) for name in counted)
     sms, cycles = counters.get("sm_count"), counters.get("elapsed_cycles") or counters.get("sm_cycles_elapsed_avg")
     warps = (counters.get("grid_size") or 0.0) * warps_of(counters.get("block_size") or 0.0)
-    part = ratio(total, sms and cycles and sms * cycles)
+    part = ratio(total, sms and cycles and sms * cycles * wavefronts_a_cycle(facts.kernel))
     each = ratio(total, warps)
     if part is not None and part >= facts.limits.bank_conflict_share:
         by = Evidence("cycles of an SM with a conflict", part, "share", f"{source} / (SMs x cycles)")
@@ -471,24 +496,17 @@ def many_wavefronts(facts: Facts) -> Found | None:
         facts.shares.get("tensor_pipe", 0.0)
     ) > TENSOR_NOISE_SHARE:  # matrix operands are wavefronts without an instruction
         return None
-    moved, asked = counters.get("l1_data_bytes"), counters.get("lsu_inst")
-    each, source = ratio(moved and moved / WAVEFRONT_BYTES, asked), "wavefronts of L1 / LSU instructions"
-    if each is None:
-        busy, taken = counters.get("l1_data_share"), counters.get("l1_lsu_input_share")
-        each = ratio(busy, taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 0.0))
-        source = "l1tex__data_pipe_lsu_wavefronts / l1tex__lsuin_requests, by their shares of peak"
+    each, source = _passes_of_an_access(facts)
     if each is None and kernel.capability < _OPERANDS_PAST_LSU:
         # The SM's per cent covers its LSU: no more instructions than that reach L1.
-        busy, taken = facts.levels["l1"].stages.get(WHOLE), counters.get("sol_compute")
-        each = ratio(busy, taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 0.0))
+        stages = facts.levels["l1"].stages
+        busy = stages[DATA] * wavefronts_a_cycle(kernel) if DATA in stages else stages.get(WHOLE)
+        each = ratio(busy, _taken_a_cycle(facts, "sol_compute"))
         source = "L1's per cent / (sm__throughput x LSU instructions a cycle), at least"
     if each is None and kernel.capability < _OPERANDS_PAST_LSU:
         # Half of L1's per cent where it counts requests to L2 twice, and of as many instructions as any chip takes.
-        busy, taken, part = counters.get("sol_l1_active_share"), counters.get("sol_compute"), kernel.active_part
-        each = ratio(
-            busy and part and busy * part / 2,
-            taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 1.0),
-        )
+        busy, part = counters.get("sol_l1_active_share"), kernel.active_part
+        each = ratio(busy and part and busy * part / 2, _taken_a_cycle(facts, "sol_compute", 1.0))
         source = "half of L1's per cent / (sm__throughput x LSU instructions a cycle), at least"
     if each is None or 1 - _WIDEST_WAVEFRONTS / each < facts.limits.wasted_sector_share:
         return None
@@ -517,6 +535,17 @@ def many_wavefronts(facts: Facts) -> Found | None:
         severity=severity,
         kind=kind,
     )
+
+
+def _taken_a_cycle(facts: Facts, share: str, otherwise: float = 0.0) -> float | None:
+    """Return how many instructions a cycle the LSU of an SM takes, by a per cent of it.
+
+    None where that is too small to divide by: ncu prints hundredths of a per cent, and a unit that idles tells nothing.
+    """
+    taken = facts.counter(share)
+    if taken is None or taken < facts.limits.trace_share:
+        return None
+    return taken * _LSU_EACH_CYCLE.get(facts.kernel.compute_capability or "", otherwise)
 
 
 def indexed_constants(facts: Facts) -> Found | None:
@@ -737,10 +766,7 @@ def contended_atomics(facts: Facts) -> Found | None:
     if not counted:
         return _serialised_in_l2(facts)
     amount, noun, source = counted[0]
-    unit, traffic, waits = facts.counter("l2_atomic_share"), None, _instruction_part(kernel)
-    sectors, l2_bytes = counters.get("l2_atomic_sectors"), counters.get("l2_bytes")
-    if sectors is not None and l2_bytes:  # atomics cross between the SMs and L2 twice
-        traffic = 2 * sectors * SECTOR_BYTES / (l2_bytes + sectors * SECTOR_BYTES)
+    unit, traffic, waits = facts.counter("l2_atomic_share"), _atomic_traffic(counters), _instruction_part(kernel)
     stall = 0.0 if facts.at_roof else stalled(facts, ("long_scoreboard", "lg_throttle", "drain", "membar"))
     cost = max(unit or 0.0, (traffic or 0.0) * facts.shares.get("l2", 0.0), (waits or 0.0) * stall)
     heavy = (traffic or 0.0) >= limits.little_share or (waits or 0.0) >= limits.little_share
@@ -770,6 +796,20 @@ def contended_atomics(facts: Facts) -> Found | None:
         confidence="high" if unit is not None else "medium" if traffic is not None else "low",
         severity=severity,
     )
+
+
+def _atomic_traffic(counters: Mapping[str, float]) -> float | None:
+    """Return the share of atomics, which cross twice, in the traffic between SMs and L2, 0 to 1; None if unknown."""
+    sectors, l2_bytes = counters.get("l2_atomic_sectors"), counters.get("l2_bytes")
+    if sectors is None or not l2_bytes:
+        return None
+    return 2 * sectors * SECTOR_BYTES / (l2_bytes + sectors * SECTOR_BYTES)
+
+
+def works_by_atomics(facts: Facts) -> bool:
+    """Return whether a good part of what reaches L2 is atomics, by their sectors or by their instructions."""
+    parts = (_atomic_traffic(facts.kernel.counters), _instruction_part(facts.kernel))
+    return any((part or 0.0) >= facts.limits.little_share for part in parts)
 
 
 def _serialised_in_l2(facts: Facts) -> Found | None:

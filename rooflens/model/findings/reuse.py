@@ -20,8 +20,8 @@ from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import THREAD_COPY, WORD_BYTES, executed, uses_tensor_cores
+from rooflens.model.roofline.unit_names import resource_label, unit_label
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.sentences import resource_label, unit_label
 
 DELIVERY = frozenset({"l1", "smem", "lsu", "mio", "adu"})
 """Levels and pipes that bring operands to the threads: they carry less where a thread reuses what it holds."""

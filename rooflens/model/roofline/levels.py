@@ -19,15 +19,17 @@ from msgspec import Struct
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
 from rooflens.model.records import LEVELS, Accuracy, Kernel, Level, Pipe, mapping_of, ratio
 from rooflens.model.roofline.opcodes import BULK_COPIES, THREAD_COPY
-from rooflens.model.roofline.roof import CONTROLLERS_LEAD, reported, roof
+from rooflens.model.roofline.roof import CONTROLLERS_LEAD, part_of_counted, reported, roof
 from rooflens.model.roofline.units import (
     ACCESSES,
+    DATA,
     L2_INTERNAL,
     LSU_INPUT,
     SHARED_DATA,
     SOC_CAPABILITIES,
     STAGES,
     WHOLE,
+    wavefronts_a_cycle,
 )
 
 _NAMES_OF = {
@@ -174,7 +176,7 @@ def _stages_of(level: str, kernel: Kernel) -> dict[str, float]:
         if done is not None and duration_ns and (peak := reported(unit, kernel)) is not None:
             stages[name] = done / (peak.value * duration_ns / 1e9)
         elif (share := counters.get(stored)) is not None:
-            stages[name] = share
+            stages[name] = share / part_of_counted(unit, kernel)
         elif done is not None and duration_ns and (known := roof(unit, kernel)) is not None:
             stages[name] = done / (known.value * duration_ns / 1e9)
     if level == "dram":
@@ -231,11 +233,11 @@ def _of_the_run(of_active: float, kernel: Kernel) -> float | None:
 def _whole_l1(kernel: Kernel) -> float | None:
     """Return L1's share by NVIDIA's per cents of L1 as a whole; None if they do not tell it.
 
-    On CC 7.0, 7.5, 8.6 and 8.9 they count L1's requests to L2 twice, on CC 7.5 its data stage too, and over all cycles
-    even where they are called a share of the active ones. NVIDIA's per cent of memory counts them once. So L1's
-    is not its load where it is above that of memory, or the same of all cycles as of the active ones while SMs were
-    idle; and where memory has half of it, that half is L1's load. In 51 launches of public reports that hold both per
-    cents and the stages, twice such a stage leads in 22, and L1's own cycles turn one per cent into the other in 29.
+    On CC 7.0, 7.5, 8.6 and 8.9 they count L1's requests to L2 twice, and over all cycles even where they are called a
+    share of the active ones. NVIDIA's per cent of memory counts them once. So L1's is not its load where it is above
+    that of memory, or the same of all cycles as of the active ones while SMs were idle; and where memory has half of
+    it, that half is L1's load. In 51 launches of public reports that hold both per cents and the stages, twice such a
+    stage leads in 22, and L1's own cycles turn one per cent into the other in 29.
     """
     counters = kernel.counters
     memory, of_active = counters.get("sol_memory"), counters.get("sol_l1_active_share")
@@ -255,6 +257,21 @@ def _whole_l1(kernel: Kernel) -> float | None:
     return memory if is_memory else None
 
 
+def _data_by_accesses(kernel: Kernel) -> float | None:
+    """Return the share of L1's data stage on chips that pass less than a wavefront a cycle; None if it does not lead.
+
+    NVIDIA's per cent of memory's accesses counts the stage against a wavefront a cycle, that of L1 against what the
+    chip passes: where the second is that much higher, both are the data stage's.
+    """
+    counters, part = kernel.counters, wavefronts_a_cycle(kernel)
+    accesses = counters.get("sol_memory_access_share", 0.0)
+    if part == 1 or accesses < _TELLING:
+        return None
+    whole = [counters[name] for name in ("sol_l1_share", "sol_l1_active_share") if name in counters]
+    is_data = any(abs(one - accesses / part) < _HALVED / part for one in whole)
+    return accesses / part if is_data else None
+
+
 def _settle_l1(stages: dict[str, float], kernel: Kernel) -> None:
     """Keep NVIDIA's per cent of L1 where no stage of it is measured, and find the input of L1 among its others.
 
@@ -266,7 +283,9 @@ def _settle_l1(stages: dict[str, float], kernel: Kernel) -> None:
     # A measured stage is better than NVIDIA's per cent, which does not say which stage it is of.
     if not stages.keys() <= PARTIAL["l1"]:
         return
-    if (whole := _whole_l1(kernel)) is not None:
+    if (data := _data_by_accesses(kernel)) is not None:
+        stages[DATA] = data
+    elif (whole := _whole_l1(kernel)) is not None:
         stages[WHOLE] = whole
     memory, pipes, compute = (kernel.counters.get(f"sol_{name}") for name in ("memory", "sm_memory_share", "compute"))
     other = compute if pipes is None else pipes

@@ -206,6 +206,15 @@ def warp_slots(kernel: Kernel) -> float | None:
     return kernel.counters.get("sm_warps") or _SM_WARPS.get(kernel.compute_capability or "")
 
 
+def allowed_occupancy(kernel: Kernel) -> float | None:
+    """Return the occupancy that a launch allows, 0 to 1: as stated, else by the fewest blocks that any limit allows."""
+    stated, block, most = kernel.counters.get("theoretical_occupancy"), kernel.block_threads, warp_slots(kernel)
+    limits = block_limits(kernel)
+    if stated is not None or not limits or not block or not most:
+        return stated
+    return min(1.0, limits[0][1] * warps_of(block) / most)
+
+
 def allowed_by_registers(kernel: Kernel) -> float | None:
     """Return the occupancy that the registers of a launch allow at most, 0 to 1; None if one of them is unknown."""
     counters = kernel.counters

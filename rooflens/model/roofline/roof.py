@@ -19,11 +19,18 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from rooflens.format import si
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
 from rooflens.model.records import Kernel, Roof, RoofClock, held_once, ratio
-from rooflens.model.roofline.datasheets import ACC16, Datasheet, datasheet_of
-from rooflens.model.roofline.units import PIPE_ROWS, SOC_CAPABILITIES, STAGES, is_of_active
+from rooflens.model.roofline.datasheets import ACC16, Datasheet, datasheet_of, load_datasheets
+from rooflens.model.roofline.units import (
+    PIPE_ROWS,
+    SOC_CAPABILITIES,
+    STAGES,
+    is_of_active,
+    wavefronts_a_cycle,
+)
 
 SCALAR_DTYPES = {"fp64": ("d", 1.0), "fp32": ("f", 1.0), "fp16": ("h", 2.0)}
 """Dtype -> letter of its SASS counters, and operations of one add or mul thread instruction (fp16 is packed)."""
@@ -45,6 +52,9 @@ FULL_CLOCK_FROM_RATIO = 1.1
 """A published bandwidth so far over that of the run is DRAM's at its own top clock; datasheets are rounded."""
 LEAST_SHARE = 0.005
 """A peak is made of a rate and its per cent from here on: ncu prints per cents to hundredths."""
+
+_ALIKE = 0.05
+"""Boards of one chip whose DRAM differs by no more have one roof where the GPU has no name, as B300 and GB300."""
 
 _SPARSE_PEAK_IN_BASE_NAME_FROM = (9, 0)
 _MMA_PART_OF_PEAK = {(9, 0): dict.fromkeys(("bf16", "fp16", "tf32", "fp8", "int8", "int1"), 2 / 3)}
@@ -158,8 +168,22 @@ def reported(unit: str, kernel: Kernel) -> Roof | None:
     """Return the peak that the report itself gives for a level, a stage or a pipe that is no dtype."""
     for row in _COUNTED.get(unit, ()):
         if peak := kernel.counters.get(row.peak):
-            return _from_counter(row.peak, peak, row.unit, kernel)
+            return _as_fast(unit, _from_counter(row.peak, peak, row.unit, kernel), kernel)
     return None
+
+
+def part_of_counted(unit: str, kernel: Kernel) -> float:
+    """Return which part of the peak that ncu counts a unit against it has, 0 to 1."""
+    return wavefronts_a_cycle(kernel) if unit in _PASSES_WAVEFRONTS else 1.0
+
+
+def _as_fast(unit: str, counted: Roof, kernel: Kernel) -> Roof:
+    """Hold a peak that ncu counts against to what the chip does."""
+    part = part_of_counted(unit, kernel)
+    if part == 1:
+        return counted
+    of = f"{counted.of}, of which CC {kernel.compute_capability} has {part:g}"
+    return Roof(part * counted.value, counted.unit, counted.source, counted.clock, held_once(of))
 
 
 def _from_counter(name: str, value: float, unit: str, kernel: Kernel) -> Roof:
@@ -174,7 +198,7 @@ def _of_rate(unit: str, kernel: Kernel) -> Roof | None:
         share, per_s = counters.get(row.share), kernel.per_s(counters.get(row.amount))
         if per_s and share is not None and share >= LEAST_SHARE and not _is_another(row, kernel):
             of = f"{sources.get(row.amount, row.amount)} / t / {sources.get(row.share, row.share)}"
-            return Roof(per_s / share, row.unit, "rate", "profiled", held_once(of))
+            return _as_fast(unit, Roof(per_s / share, row.unit, "rate", "profiled", held_once(of)), kernel)
     return None
 
 
@@ -195,7 +219,22 @@ def _published(unit: str, kernel: Kernel) -> Roof | None:
         if (top := _by_driver(kernel)) is not None:
             return top
     sheet = datasheet_of(kernel.gpu)
-    return None if sheet is None else _of_sheet(unit, kernel, sheet)
+    if sheet is None:
+        return _of_any(kernel.compute_capability or "") if unit in _OF_DRAM and kernel.gpu is None else None
+    return _of_sheet(unit, kernel, sheet)
+
+
+@lru_cache(maxsize=64)
+def _of_any(capability: str) -> Roof | None:
+    """Return the fastest DRAM of a compute capability, for a GPU without a name; None where these differ by more.
+
+    A share of the fastest is a lower bound.
+    """
+    rates = [sheet.dram_bandwidth.value for sheet in load_datasheets() if sheet.compute_capability == capability]
+    if not rates or min(rates) < (1 - _ALIKE) * max(rates):
+        return None
+    span = si(max(rates), "B/s") if min(rates) == max(rates) else f"{si(min(rates), 'B/s')} to {si(max(rates), 'B/s')}"
+    return Roof(max(rates), "byte", "datasheet", "rated", f"datasheets of CC {capability}: {span}")
 
 
 _OF_DRAM, _OF_L2 = frozenset({"dram", "dram_bus"}), frozenset({"l2", "l2_return"})
@@ -205,7 +244,8 @@ def _of_sheet(unit: str, kernel: Kernel, sheet: Datasheet) -> Roof | None:
     if unit in _PER_SM:
         (amount, what), (clock_hz, clock) = _PER_SM[unit], _clock_of(kernel, sheet.boost_clock.value)
         sms = kernel.counters.get("sm_count") or sheet.sm_count.value
-        return Roof(amount * sms * clock_hz, what, "datasheet", clock, _sheet_name(kernel))
+        peak = part_of_counted(unit, kernel) * amount * sms * clock_hz
+        return Roof(peak, what, "datasheet", clock, _sheet_name(kernel))
     if unit == "host_link" and (link := sheet.links.get("pcie")) is not None:
         return Roof(link.bytes_per_s_per_direction, "byte", "datasheet", "rated", link.source)
     stated = sheet.dram_bandwidth if unit in _OF_DRAM else sheet.l2_bandwidth if unit in _OF_L2 else None
@@ -219,8 +259,10 @@ def _by_driver(kernel: Kernel) -> Roof | None:
     return Roof(top, "byte", "report", "rated", kernel.counter_sources.get(name, "")) if top else None
 
 
+_PASSES_WAVEFRONTS = ("l1", "smem", "l1_data", "l1_shared_data", "smem_data")
+"""Units that are, or have the peak of, L1's data stage."""
 _PER_SM: Mapping[str, tuple[float, str]] = {
-    **dict.fromkeys(("l1", "smem", "l1_data", "l1_shared_data", "smem_data"), (WAVEFRONT_BYTES, "byte")),
+    **dict.fromkeys(_PASSES_WAVEFRONTS, (WAVEFRONT_BYTES, "byte")),
     "issue": (SCHEDULERS_PER_SM, "inst"),
 }
 """Units that do the same on every SM of any GPU: how much a cycle."""

@@ -273,9 +273,12 @@ def memory_moves(facts: Facts, level: str | None) -> tuple[Move, ...]:
                 moved += f" (the SMs asked for {si(asked_bytes, 'B')})"
             share = levels["dram"].share
             full = f"{memory_label(kernel.gpu)} is saturated" + (f" ({percent(share)})" if share else "")
-            why = f"; {full}" if facts.at_roof else ""
+            is_first = facts.limiter is None or facts.limiter.resource == "dram"
+            why = f"; {full}" if facts.at_roof and is_first else ""
             first = Move(f"move {moved}: fuse with a neighbour so that intermediates stay on chip{why}", "fuse")
         case "l2":
+            if (order := _order_of_blocks(facts)) is not None:
+                return (order, *(move for move in others if move.kind not in {order.kind, "cache"}))
             first = _at_l2(facts)
         case "l1" | "lsu" if works_in_shared_memory(kernel):
             used = percent(levels["l1"].share or 0.0)
@@ -300,8 +303,6 @@ def _at_l2(facts: Facts) -> Move:
     """Choose the move for a full L2: a tile, where there is one a larger one, and L1 where loads go past it."""
     kernel, levels = facts.kernel, facts.levels
     again = ratio(levels["l2"].amount_bytes, levels["dram"].amount_bytes)
-    if (order := _order_of_blocks(facts)) is not None:
-        return order
     if kernel.own_smem_bytes and _passes_l1_by(facts):
         of_l1, of_l2 = (percent(kernel.counters[name]) for name in ("l1_hit_rate", "l2_hit_rate"))
         keep = "let L1 keep what the blocks of an SM share, by plain loads or `cp.async.ca` in place of `.cg`"

@@ -18,7 +18,7 @@ from rooflens.model.roofline.levels import PARTIAL, fullest
 from rooflens.model.roofline.opcodes import thread_flop
 from rooflens.model.roofline.pipes import are_pipes_seen
 from rooflens.model.roofline.roof import at_top_clock, roof
-from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, SHARED_DATA
+from rooflens.model.roofline.units import L1_COUNTS_TWICE, LSU_INPUT, PIPE_ROWS, SHARED_DATA
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.unmeasured import COMPUTE_PER_CENTS, HALF_A_PER_CENT, ONE_UNIT
 
@@ -35,13 +35,16 @@ _MEMORY_PER_CENTS = (
     "sol_l1_share",
     "sol_l1_active_share",
 )
+_LEVEL_OF = {"sol_l2_share": "l2", "sol_l1_share": "l1", "sol_l1_active_share": "l1"}
+"""NVIDIA's per cents that are of one level."""
 _SPLIT_L2 = frozenset({"8.0", "9.0", "10.0", "10.3"})
 """Chips with two halves of L2: what one misses, the other may hold."""
 _COUNTED = tuple(
     (row.key, row.amount or "") for row in PIPE_ROWS if row.unit == "inst" and row.key not in {"issue", *NEVER_LEAD}
 )
 """Pipes whose warp instructions are counted, and the counters that do."""
-_MOST_UTILIZED = re.compile(r"(\w[\w ()/]*?) is the highest-utilized pipeline")
+_HIGHEST = " is the highest-utilized pipeline"
+_MOST_UTILIZED = re.compile(rf"(\w[\w ()/]*?){_HIGHEST}")
 _DOMINATED = re.compile(r"dominated by its (\w[\w ()/]*?) sub-pipeline")
 _FIGURES_ONLY = re.compile(r"busiest pipe: (\w[\w ()/]*)")
 """How published figures (`fixtures/publish.py`) name that pipe without NVIDIA's words."""
@@ -97,7 +100,7 @@ def _named(name: str, unit: str, share: float, own: float | None) -> Bottleneck:
 
 
 def _memory_stand_in(kernel: Kernel) -> Bottleneck | None:
-    """Return the highest share known of the memory side: DRAM's lower bound, or NVIDIA's per cent without a unit."""
+    """Return the highest share known of memory: DRAM's lower bound, or NVIDIA's per cent of the side or of a level."""
     counters = kernel.counters
     directions = [counters[name] for name in ("dram_read_share", "dram_write_share") if name in counters]
     dram = [sum(directions)] if directions else []
@@ -111,11 +114,13 @@ def _memory_stand_in(kernel: Kernel) -> Bottleneck | None:
     if moved is not None and peak and kernel.duration_ns:
         dram.append(moved / (peak * kernel.duration_ns / 1e9))
     # NVIDIA's per cent of the whole side leaves out what L2 and L1 do besides traffic.
-    parts = max((counters[name] for name in _MEMORY_PER_CENTS if name in counters), default=None)
-    per_cent = counters.get("sol_memory", parts)
+    told = max((name for name in _MEMORY_PER_CENTS if name in counters), key=counters.__getitem__, default="")
+    told = "sol_memory" if "sol_memory" in counters else told
+    per_cent = counters.get(told)
     if dram and (per_cent is None or min(1.0, max(dram)) >= per_cent):
         return Bottleneck("dram", min(1.0, max(dram)))
-    return None if per_cent is None else Bottleneck(None, per_cent)
+    level = None if kernel.compute_capability in L1_COUNTS_TWICE else _LEVEL_OF.get(told)
+    return None if per_cent is None else Bottleneck(level, per_cent)
 
 
 def compute_bottleneck(facts: Facts) -> Bottleneck | None:
@@ -179,7 +184,8 @@ def _named_pipe(kernel: Kernel, own: Mapping[str, float]) -> str | None:
 
 def pipe_said(message: str) -> str | None:
     """Return NVIDIA's name of the most utilized pipe, or of the one that dominates it; None in other messages."""
-    named = _MOST_UTILIZED.search(message)
+    # Looked for as plain text first: most messages are long, and name no pipe.
+    named = _MOST_UTILIZED.search(message) if _HIGHEST in message else None
     words = (_DOMINATED.search(message) or named) if named else _FIGURES_ONLY.search(message)
     return words[1] if words else None
 

@@ -18,6 +18,7 @@ from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
 from rooflens.model.records import LEVELS, Bottleneck, Confidence, Finding, Move, Verdict, held_once, in_order, ratio
 from rooflens.model.roofline.roof import dram_clock_part
+from rooflens.model.roofline.unit_names import busy_words
 from rooflens.model.roofline.units import STAGES
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
@@ -28,19 +29,13 @@ from rooflens.model.verdict.bottleneck import (
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
-from rooflens.model.verdict.done import done_words
+from rooflens.model.verdict.done import NEEDLESS_BYTES, done_words
 from rooflens.model.verdict.facts import Facts, room_of
 from rooflens.model.verdict.library import caller_moves
 from rooflens.model.verdict.limit import find_limit, floor_of_today
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
-from rooflens.model.verdict.pipelined import beside_waits, fitting, with_tensor_moves
-from rooflens.model.verdict.sentences import (
-    NOT_MEASURED,
-    busy_words,
-    evidence_lines,
-    longest_wait,
-    verdict_sentence,
-)
+from rooflens.model.verdict.pipelined import beside_waits, each_once, fitting, with_tensor_moves
+from rooflens.model.verdict.sentences import NOT_MEASURED, evidence_lines, longest_wait, verdict_sentence
 from rooflens.model.verdict.spelling import spelt
 from rooflens.model.verdict.unmeasured import ONE_UNIT, unmeasured
 from rooflens.model.verdict_classes import Bound
@@ -283,8 +278,9 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     if (library := facts.library) is not None:
         moves = caller_moves(facts, library)
         return (*asked, *moves) if facts.bound == "unknown" else moves
-    ordered = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
-    moves = tuple(spelt(facts, beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))))
+    ordered = _in_order(facts, *_with_its_wait(costing, _at_limiter(facts, costing)), unmeasured=unmeasured)
+    moves = tuple(each_once(beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))))
+    moves = tuple(spelt(facts, _with_fewer_bytes(facts, costing, moves)))
     can_collect = not_profiled(kernel.compute_capability) is None
     is_open = unmeasured and can_collect
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None
@@ -294,6 +290,48 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         return (*known, *asked, *(move for move in moves if move not in known))
     is_told = moves and not is_open and not is_one_sided and _LACKING.isdisjoint(facts.flags)
     return moves if is_told else (*moves, *asked)
+
+
+def _with_its_wait(
+    costing: Sequence[Finding], at_limiter: tuple[Move, ...]
+) -> tuple[tuple[Finding, ...], tuple[Move, ...]]:
+    """Make the move for a full pipe and the wait for it one: the first says what to do, the second what it costs."""
+    wait = next((one for one in costing if one.id == _PIPE_WAIT), None)
+    if wait is None or not at_limiter or at_limiter[0].kind == "collect":
+        return tuple(costing), at_limiter
+    first = at_limiter[0]
+    cost = wait.move.rpartition(": ")[2]
+    joined = replace(first, text=f"{first.text}; {cost}", finding=wait.id, where=wait.where, gain=wait.gain)
+    return tuple(one for one in costing if one is not wait), (joined, *at_limiter[1:])
+
+
+_PIPE_WAIT = "stall_math_pipe_throttle"
+
+
+_FIRST = 3
+"""Moves that a reader looks at."""
+
+
+def _with_fewer_bytes(facts: Facts, costing: Sequence[Finding], moves: Sequence[Move]) -> tuple[Move, ...]:
+    """Put fewer bytes among the first three moves where DRAM is nearly full of bytes that are asked for.
+
+    More of them in flight win what is left of DRAM at most; whoever is there already needs fewer.
+    """
+    memory = facts.memory
+    dram = facts.shares.get("dram", memory.share if memory is not None and memory.resource == "dram" else 0.0)
+    is_asked_for = NEEDLESS_BYTES.isdisjoint(finding.id for finding in costing)
+    if dram * dram_clock_part(facts.kernel) < facts.limits.at_roof_device_share or not is_asked_for:
+        return tuple(moves)
+    if any(move.kind == "fuse" for move in moves[:_FIRST]):
+        return tuple(moves)
+    others = [move for move in moves if move.kind != "fuse"]
+    fewer = _in_numbers(advice.memory_moves(facts, "dram")[0], Bottleneck("dram", dram), facts.kernel.gpu)
+    return (*others[: _FIRST - 1], fewer, *others[_FIRST - 1 :])
+
+
+def _in_numbers(move: Move, unit: Bottleneck, gpu: str | None) -> Move:
+    """Say how busy its unit is in a move without a number of the kernel."""
+    return move if _MEASURED.search(move.text) else replace(move, text=f"{move.text}: {busy_words(unit, gpu)}")
 
 
 def _in_order(
@@ -365,10 +403,7 @@ def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
         at_limiter = () if is_told else at_limiter[:1]
     if limiter is None:
         return at_limiter
-    busy = busy_words(limiter, kernel.gpu)
-    return tuple(
-        move if _MEASURED.search(move.text) else replace(move, text=f"{move.text}: {busy}") for move in at_limiter
-    )
+    return tuple(_in_numbers(move, limiter, kernel.gpu) for move in at_limiter)
 
 
 _QUEUED = ("mio_throttle", "short_scoreboard")

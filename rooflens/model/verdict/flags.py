@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from rooflens.model.counters.families import SECTOR_BYTES
@@ -9,6 +10,7 @@ from rooflens.model.failed import ALL_NAN
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Kernel, held_once
 from rooflens.model.roofline.levels import fullest
+from rooflens.model.roofline.occupancy import allowed_occupancy
 from rooflens.model.roofline.roof import SCALAR_DTYPES, dram_clock_part
 from rooflens.model.roofline.units import SHARES, is_of_active
 from rooflens.model.verdict.facts import Facts
@@ -55,6 +57,8 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
     has_compute = has_shares or "sol_compute" in counters
     holds = {
         "synthetic": kernel.synthetic,
+        "occupancy_over_theoretical": counters.get("achieved_occupancy", 0.0)
+        > (1 + limits.noise_share) * (allowed_occupancy(kernel) or math.inf),
         "all_counters_nan": kernel.failed and kernel.status_reason in {None, ALL_NAN},
         "not_analyzed": kernel.failed and kernel.status_reason not in {None, ALL_NAN},
         "partial_counters": kernel.status == "partial",

@@ -99,12 +99,17 @@ def find_limit(facts: Facts) -> Limit:
 
 
 def floor_of_today(facts: Facts) -> UnitFloor | None:
-    """Return the time that the busiest unit needs for what it does today; None if no unit or no time was measured."""
+    """Return the time that the busiest unit needs for what it does today.
+
+    None if no unit or no time was measured, or if something is busier whose share of the whole run is not known.
+    """
     time_ns = facts.kernel.duration_ns
     if not time_ns or not facts.shares:
         return None
     unit, share = max(facts.shares.items(), key=lambda item: item[1])
     share = min(1.0, share)
+    if any(side.resource not in facts.shares and side.share > share for side in facts.sides):
+        return None
     return UnitFloor(unit, share, share * time_ns) if share else None
 
 

@@ -6,10 +6,14 @@ tensor cores idle. Occupancy is a by-product of its tile, and not what its autho
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
 
 from rooflens.format import count, percent
 from rooflens.model.records import Move
+from rooflens.model.roofline.flops import has_newer_instruction
 from rooflens.model.roofline.occupancy import block_smem_bytes, sm_smem_bytes
 from rooflens.model.roofline.opcodes import WIDEST_BYTES
 from rooflens.model.verdict.facts import Facts
@@ -40,9 +44,15 @@ def tensor_moves(facts: Facts) -> tuple[Move, ...]:
     is_wide = (facts.does.load_bytes or 0) >= WIDEST_BYTES
     if not is_wide and (not facts.stall_shares or copying + reading >= facts.limits.little_share):
         waits = f"{percent(reading)} of the waiting is for shared memory" if reading else idle
-        operands = "copy operands 16 bytes at a time, and read them by `ldmatrix` from swizzled tiles"
-        moves.append(Move(f"{operands}: {waits}", "wide"))
+        moves.append(Move(f"{_wider_operands(facts)}: {waits}", "wide"))
     return tuple(moves)
+
+
+def _wider_operands(facts: Facts) -> str:
+    """Say how to bring operands to the products: through registers, or by those that read shared memory themselves."""
+    if not has_newer_instruction(facts.kernel) or (facts.does.products or "").startswith("mma.sync"):
+        return "copy operands 16 bytes at a time, and read them by `ldmatrix` from swizzled tiles"
+    return "copy operands by TMA, wider than any load, into swizzled tiles, from which the products read them directly"
 
 
 def _is_staged(facts: Facts) -> bool:
@@ -129,6 +139,26 @@ def beside_waits(facts: Facts, moves: Sequence[Move]) -> tuple[Move, ...]:
     return tuple(moves)
 
 
+_OF_THE_LAUNCH = frozenset({"occupancy", "balance", "elements", "blocks", "cache", "precision"})
+"""Kinds of moves that change the whole launch, or the whole kernel: whoever made one of a kind has made the others."""
+_RAISE = "; or raise occupancy"
+
+
+def each_once(moves: Iterable[Move]) -> Iterator[Move]:
+    """Leave out what an earlier move says in other words; of a move that offers two ways the other one is left."""
+    heads, kinds = set[str](), set[str]()
+    for each in moves:
+        move, (_, _, other) = each, each.text.rpartition(_RAISE)
+        if move.kind == "results" and "results" in kinds and other and _RAISE in move.text:
+            move = replace(move, text=f"raise occupancy{other}", kind="occupancy")
+        head = move.text.partition(":")[0]
+        if head in heads or (move.kind in kinds and move.kind in _OF_THE_LAUNCH):
+            continue
+        heads.add(head)
+        kinds.add(move.kind)
+        yield move
+
+
 def _holds_results(facts: Facts) -> bool:
     """Return whether threads hold several results, by machine code, by registers, or as tensor cores do."""
     does = facts.does
@@ -162,12 +192,21 @@ def _is_next_block_cheap(facts: Facts) -> bool:
 
 
 def with_tensor_moves(facts: Facts, moves: Sequence[Move]) -> tuple[Move, ...]:
-    """Put the moves of tensor kernels before the others, each kind once, and one with a known gain in its place."""
+    """Put the moves of tensor kernels before the others, each kind once, and one with a known gain in its place.
+
+    None of known gain goes before another that is known to bring more.
+    """
     own = tensor_moves(facts)
     known = {move.kind: move for move in reversed(moves) if move.gain is not None}
     taken = {move.kind for move in own}
     first = [known.get(move.kind, move) for move in own]
     others = [move for move in moves if move.kind not in taken]
+    least = next((move.gain.factor for move in first if move.gain is not None), math.inf)
+    more = [move for move in others if move.gain is not None and move.gain.factor > least]
+    if more:
+        at = next(at for at, move in enumerate(first) if move.gain is not None)
+        first[at:at] = more
+        others = [move for move in others if move not in more]
     limiter = facts.limiter.resource if facts.limiter is not None else None
     if limiter in facts.pipes and not (limiter or "").startswith("tensor"):
         return (*others[:1], *first, *others[1:])  # another pipe is busier: what is for that one comes before

@@ -10,11 +10,9 @@ from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder, Rung
-from rooflens.model.records import Analysis
 from rooflens.model.roofline.roofs import RoofSet
-from rooflens.model.roofline.standing import Standing, standing
+from rooflens.model.roofline.standing import standing
 from rooflens.model.summary import identity
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.rows import Program, Row, limiter_words, signed_duration
 from rooflens.report.document import spans
@@ -23,17 +21,15 @@ from rooflens.report.plane.marks import Spec, unchecked
 from rooflens.report.plane.simple import (
     Dot,
     Drawn,
-    bar_of,
+    dot_of,
     finished,
     plane_spec,
-    roof_words,
     roofs_of,
     rowed,
     ticks,
     time_label,
 )
 from rooflens.report.words.change import kernel_names
-from rooflens.report.words.labels import UNITS
 from rooflens.report.words.ladder import kernel_title, limiter
 
 MAX_DRAWN = 12
@@ -159,31 +155,25 @@ def _pair(program: Program, row: Row, *, in_shares: bool) -> tuple[Dot, ...]:
     """Place a kernel before and after."""
     timing, change = row.timing, row.change
     longest = max(program.total.base.median_ns or 0.0, program.total.head.median_ns or 0.0) or 1.0
-    found = []
-    for side, analysis, spread in (("before", change.base, timing.base), ("after", change.head, timing.head)):
-        at = standing(analysis) if analysis else None
-        height = at and (at.share if in_shares else at.per_s)
-        if analysis and at and height:
-            dot = _dot(row, side, analysis, at)
-            bar = bar_of(at, in_shares=in_shares)
-            found.append(replace(dot, y=height, bar=bar, part=min((spread.median_ns or 0.0) / longest, 1.0)))
-    return tuple(found)
-
-
-def _dot(row: Row, side: str, analysis: Analysis, at: Standing) -> Dot:
-    limits = dict(zip(("before", "after"), row.limiters, strict=True))[side]
-    unit = UNITS[at.unit]
-    facts = {
-        "Side": side,
-        "Place": f"{fmt.intensity(at.intensity, unit)}, {fmt.si(at.per_s, f'{unit}/s')}",
-        "Level": resource_label(at.level, analysis.kernel.gpu),
-        "Its roof": roof_words(at, unit),
-        "Limiter": limiter_words(limits) if limits else "",
-        "Time": fmt.duration(analysis.gpu_time_ns),
-        "Change": row.sentence,
-    }
-    shown = analysis.verdict.shown_class
-    return Dot(at.intensity, at.per_s, shown, row.name, is_faint=side == "before", level=at.level, facts=facts)
+    sides = zip(("before", "after"), (change.base, change.head), (timing.base, timing.head), row.limiters, strict=True)
+    return tuple(
+        dot_of(
+            analysis,
+            at,
+            row.name,
+            in_shares=in_shares,
+            part=min((spread.median_ns or 0.0) / longest, 1.0),
+            is_faint=side == "before",
+            facts={
+                "Side": side,
+                "Limiter": limiter_words(limits) if limits else "",
+                "Time": fmt.duration(analysis.gpu_time_ns),
+                "Change": row.sentence,
+            },
+        )
+        for side, analysis, spread, limits in sides
+        if analysis and (at := standing(analysis)) and (at.share or not in_shares)
+    )
 
 
 @unchecked
@@ -223,7 +213,7 @@ def sides_spec(ladder: Ladder) -> Spec | None:
         lines.encode(**at, detail=alt.Detail("kernel:N")),
         points.encode(
             **at,
-            **verdict_channels({row["bound"] for row in rows}, wraps=False),
+            **verdict_channels({row["bound"] for row in rows}, columns=None),
             tooltip=tips,
         ),
         *(ends if len(shown) > 1 else []),

@@ -30,8 +30,8 @@ from rooflens.model.compare.pairing import Unpaired
 from rooflens.model.records import LEVELS, Analysis
 from rooflens.model.roofline.roofs import RoofSet
 from rooflens.model.roofline.standing import standing
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import roofs_by_gpu
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import Fact, is_synthetic, recorded, unlike
 from rooflens.report.comparison.rows import (
     Limiter,
@@ -97,7 +97,7 @@ _MATCHED = (
     " it."
 )
 _DRAWN = (
-    "In the roofline a hollow dot is a kernel before, a filled one the same kernel after, and the arrow leads from "
+    "In the roofline a faint dot is a kernel before, a full one the same kernel after, and the arrow leads from "
     "one to the other. Area is GPU time, on one scale for both sides; shape and colour show the verdict of each side."
     " On one GPU at one clock the roofs of the head hold for both sides. Where GPUs, SM clocks or memory clocks "
     "differ by more than 3 % there is no common roof: heights are then shares of each kernel's own roof."
@@ -268,7 +268,7 @@ def _blocks(comparison: Ladder, drawn: Program | None, roofs: PageRoofs) -> Iter
     if one_sided := _one_sided(comparison):
         yield paragraph(one_sided)
     if drawn:
-        yield from _recorded(drawn)
+        yield from _opening(drawn, roofs)
     columns = (
         Column("kernel", fit="name", most=NAME_WIDTH),
         Column("before", right=True),
@@ -288,19 +288,23 @@ def _blocks(comparison: Ladder, drawn: Program | None, roofs: PageRoofs) -> Iter
     if comparison.warnings:
         yield bullets([*comparison.warnings])
     if drawn:
-        yield from _drawn(drawn, roofs)
+        yield from _drawn(drawn)
 
 
 def _cells(change: Change, comparison: Ladder, *, of_page: bool) -> tuple[Words, ...]:
     """Write name and how it was matched, times before and after, what it lost, its limiters, and its story."""
     how = "" if change.how == "same" else f" ({change.how})"
+    more = (signed_duration(known_lost_ns([change])), _limited(change)) if of_page else ()
+    return (code(kernel_names(comparison)[change.name]), how), *_times(change), *more, _story(change, comparison)
+
+
+def _story(change: Change, comparison: Ladder) -> str:
+    """Say what became of a kernel, and why: its counters, loops and findings."""
     is_told = not change.timing.apart
     told = findings_sentence(changed_findings(change, comparison.threshold)) if is_told else ""
     loops = "; ".join(map(_loop_words, changed_loops(change))) if is_told else ""
     story = change_sentence(change, comparison) + (f". Loops: {loops}" if loops else "")
-    story += f". Findings: {told}" if told else ""
-    more = (signed_duration(known_lost_ns([change])), _limited(change)) if of_page else ()
-    return (code(kernel_names(comparison)[change.name]), how), *_times(change), *more, story
+    return story + (f". Findings: {told}" if told else "")
 
 
 def _loop_words(changed: LoopChange) -> str:
@@ -334,17 +338,31 @@ def _signed_limiter(found: Limiter) -> Span:
     return Span(limiter_words(found), found.bound)
 
 
-def _recorded(program: Program) -> Iterator[Block]:
-    """Say why the difference counts, and how both sides were recorded."""
+def _opening(program: Program, roofs: PageRoofs) -> Iterator[Block]:
+    """Say what became of the kernel that changed most, how sure that is and where the time went, beside the plane."""
+    comparison = program.comparison
+    judged = paragraph(judgement(comparison.speed, comparison.threshold))
+    said: list[Block] = [judged] if judged.lines else []
+    if most := next((change for change in comparison.changes if change.base and change.head), None):
+        name = code(kernel_names(comparison)[most.name])
+        said.insert(0, Paragraph(((name, ": ", _story(most, comparison)),)))
+    went = (Heading("Where the time went", 4), _waterfall(program)) if comparison.speed.factor else ()
+    sides = (one for row in program.rows for one in (row.change.base, row.change.head) if one)
+    where = (Heading("Roofline, before and after", 4), _roofline(program, roofs)) if any(map(standing, sides)) else ()
+    parts = ((*said, *went), where) if where else (tuple(said), went)
+    if kept := tuple(part for part in parts if part):
+        yield Columns(kept)
+
+
+def _recorded(program: Program) -> Facts:
+    """List how both sides were recorded."""
     comparison = program.comparison
     totals = (comparison.total.base, comparison.total.head)
     conditions = [_fact(fact) for fact in recorded(comparison)]
     if any(len(total.times_ns) > 1 for total in totals):
         each = tuple(", ".join(map(duration, total.times_ns)) for total in totals)
         conditions.append(("GPU time of each recording", each, False))
-    said = paragraph(judgement(comparison.speed, comparison.threshold))
-    sides = Facts("How both sides were recorded", tuple(conditions), ("Base (before)", "Head (after)"))
-    yield Columns(((said,), (sides,)) if said.lines else ((sides,),))
+    return Facts("How both sides were recorded", tuple(conditions), ("Base (before)", "Head (after)"))
 
 
 def _fact(fact: Fact) -> tuple[str, tuple[Words, ...], bool]:
@@ -367,16 +385,14 @@ def _one_sided(comparison: Ladder) -> Words:
     return (*said, " These times are in neither sum above.") if comparison.alone else tuple(said)
 
 
-def _drawn(program: Program, roofs: PageRoofs) -> Iterator[Block]:
-    """Draw where the time went and the roofline, and list the numbers of each kernel on both sides."""
-    mark = ": synthetic data" if program.is_synthetic else ""
-    charts = [("Where the time went", _waterfall(program, mark))] if program.comparison.speed.factor else []
-    sides = (one for row in program.rows for one in (row.change.base, row.change.head) if one)
-    if any(map(standing, sides)):
-        charts.append(("Roofline, before and after", _roofline(program, mark, roofs)))
-    if charts:
-        yield Columns(tuple((Heading(title, 4), chart) for title, chart in charts))
-    yield Columns(((Folded("Launches, intensity and shares of each kernel", (_numbers(program),)),),))
+def _drawn(program: Program) -> Iterator[Block]:
+    """List how both sides were recorded, and the numbers of each kernel on both sides."""
+    numbers = Folded("Launches, intensity and shares of each kernel", (_numbers(program),))
+    yield Columns(((_recorded(program), numbers),))
+
+
+def _mark(program: Program) -> str:
+    return ": synthetic data" if program.is_synthetic else ""
 
 
 def _over_sides(ladder: Ladder, key: str) -> Chart:
@@ -390,11 +406,11 @@ def _over_sides(ladder: Ladder, key: str) -> Chart:
     return Chart(key, draw, f"Time of the kernels of {ladder.program} over its versions; the tables hold the same.")
 
 
-def _waterfall(program: Program, mark: str) -> Chart:
+def _waterfall(program: Program) -> Chart:
     def draw() -> Mapping[str, Any] | None:
         from rooflens.report.comparison.charts import waterfall_spec  # noqa: PLC0415 - only pages draw
 
-        return waterfall_spec(program, title=f"GPU time: {program.headline}{mark}")
+        return waterfall_spec(program, title=f"GPU time: {program.headline}{_mark(program)}")
 
     return Chart(
         f"waterfall-{program.key}",
@@ -404,14 +420,14 @@ def _waterfall(program: Program, mark: str) -> Chart:
     )
 
 
-def _roofline(program: Program, mark: str, roofs: PageRoofs) -> Chart:
+def _roofline(program: Program, roofs: PageRoofs) -> Chart:
     """Draw each kernel where it was and is, under the roofs of the page."""
 
     def draw() -> Mapping[str, Any] | None:
         from rooflens.report.comparison.charts import arrows_spec  # noqa: PLC0415 - only pages draw
 
         gpus = dict.fromkeys(one.kernel.gpu or "unknown GPU" for one in program.comparison.head.at_work)
-        return arrows_spec(program, roofs(), title=f"{', '.join(gpus)}{mark}")
+        return arrows_spec(program, roofs(), title=f"{', '.join(gpus)}{_mark(program)}")
 
     why = unlike(program.comparison)
     shares = f"Heights are shares of each kernel's own roof, not FLOP/s: {why}, so there is no roof for both sides."

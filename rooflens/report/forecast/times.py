@@ -48,7 +48,7 @@ def times_spec(rows: Sequence[Row]) -> Spec:
         dots.encode(
             **at,
             y=alt.Y("floor:Q", scale=scale, axis=up),
-            **verdict_channels({point["bound"] for point in lines}, wraps=False),
+            **verdict_channels({point["bound"] for point in lines}, columns=None),
             tooltip=tips,
         ),
     ]

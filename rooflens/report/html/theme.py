@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -77,9 +77,14 @@ def css_variables(inks: Inks, *, dark: bool) -> str:
     return "".join(f"--{name}:{colour};" for name, colour in (neutral | bounds).items())
 
 
-def fills(*, dark: bool) -> list[str]:
+def colours(shown: Collection[str], *, dark: bool) -> list[str]:
+    """List the colour of each class."""
+    return [LOOKS[one].dark if dark else LOOKS[one].light for one in shown]
+
+
+def fills(shown: Collection[str], *, dark: bool) -> list[str]:
     """List what fills the sign of each class: nothing where it is hollow."""
-    return ["transparent" if is_hollow(at) else look.dark if dark else look.light for at, look in LOOKS.items()]
+    return ["transparent" if is_hollow(one) else ink for one, ink in zip(shown, colours(shown, dark=dark), strict=True)]
 
 
 def vega_config(inks: Inks, *, dark: bool) -> dict[str, Any]:
@@ -91,8 +96,8 @@ def vega_config(inks: Inks, *, dark: bool) -> dict[str, Any]:
         "view": {"stroke": None},
         "mark": {"color": inks.ink},
         "range": {
-            "category": [look.dark if dark else look.light for look in LOOKS.values()],
-            "ordinal": fills(dark=dark),
+            "category": colours(LOOKS, dark=dark),
+            "ordinal": fills(LOOKS, dark=dark),
         },
         "axis": {
             "domain": False,

@@ -23,16 +23,7 @@ from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes, total_ns_of
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
-from rooflens.model.verdict.sentences import (
-    at_full_clock,
-    best_gain_words,
-    gain_words,
-    limit_factor_words,
-    stage_full_words,
-    today_words,
-    unmeasured_words,
-    without_move,
-)
+from rooflens.model.verdict.sentences import unmeasured_words, without_move
 from rooflens.report.document import (
     Bullets,
     Column,
@@ -62,6 +53,14 @@ from rooflens.report.kernel.occupancy import occupancy_curve
 from rooflens.report.kernel.places import hot_lines, loops
 from rooflens.report.kernel.units import busy_units, opcodes, stalls, useful
 from rooflens.report.words.findings import confidence_words, costing, shown
+from rooflens.report.words.gain_and_limit import (
+    at_full_clock,
+    best_gain_words,
+    gain_words,
+    limit_factor_words,
+    stage_full_words,
+    today_words,
+)
 from rooflens.report.words.how_it_runs import (
     does_line,
     instruction_facts,

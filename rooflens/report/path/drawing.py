@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder, Rung
+from rooflens.model.records import Analysis
 from rooflens.model.roofline.roofs import RoofSet
 from rooflens.model.roofline.standing import Standing
 from rooflens.model.summary import identity
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.path.placing import placed, walker
-from rooflens.report.plane.simple import Dot, Drawn, bar_of, plane_spec, roof_words, roofs_of
+from rooflens.report.plane.simple import Dot, Drawn, dot_of, plane_spec, roofs_of
 from rooflens.report.words.labels import UNITS
 from rooflens.report.words.ladder import limiter
 
@@ -48,7 +48,7 @@ def path_spec(ladder: Ladder, roofs: Mapping[str, RoofSet]) -> Mapping[str, Any]
     path = tuple((at.intensity, at.per_s) for at in own)
     plane = Drawn(
         f"{gpu}: {_title(ladder)}",
-        tuple(_dot(number, rung, at, longest) for number, rung, at in found),
+        tuple(_dot(number, rung, rung.analysis, at, longest) for number, rung, at in found if rung.analysis),
         (f"Numbers as beside it{star}; each at the level that binds it. Area: time.",),
         slopes,
         flats,
@@ -66,24 +66,14 @@ def _title(ladder: Ladder) -> str:
     return "versions" if drawn is ladder else f"versions of {fmt.cut_middle(fmt.plain_name(drawn.name), NAME_WIDTH)}"
 
 
-def _dot(number: int, rung: Rung, at: Standing, longest_ns: float) -> Dot:
-    analysis, unit = rung.analysis, UNITS[at.unit]
-    return Dot(
-        at.intensity,
-        at.per_s,
-        analysis.verdict.shown_class if analysis else "unknown",
+def _dot(number: int, rung: Rung, analysis: Analysis, at: Standing, longest_ns: float) -> Dot:
+    return dot_of(
+        analysis,
+        at,
         rung.library or f"{number} {rung.label}",
         part=LARGEST * (rung.time.median_ns or 0.0) / longest_ns,
         is_faint=bool(rung.library),
-        level=at.level,
-        bar=bar_of(at),
-        facts={
-            "Time": rung.time.words,
-            "Limited by": limiter(analysis) if analysis else "",
-            "Level": resource_label(at.level, analysis.kernel.gpu if analysis else None),
-            "Place": f"{fmt.intensity(at.intensity, unit)}, {fmt.si(at.per_s, f'{unit}/s')}",
-            "Its roof": roof_words(at, unit),
-        },
+        facts={"Time": rung.time.words, "Limited by": limiter(analysis)},
     )
 
 

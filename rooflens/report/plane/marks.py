@@ -8,9 +8,10 @@ from typing import Any
 import altair as alt
 from altair.utils.schemapi import SchemaBase, debug_mode
 
+from rooflens import format as fmt
 from rooflens.report.plane.placement import LEAD_TO_PART
 
-Style = Mapping[str, Any]
+Style = dict[str, Any]
 Spec = dict[str, Any]
 Param = Mapping[str, Any]
 
@@ -24,8 +25,37 @@ gain nothing by it: the charts are ours, and `tests/report/test_charts_valid.py`
 QUIET: Style = {"clip": True, "aria": False}
 """Lines end at the plane's edge, and tell a screen reader nothing new: it has the points."""
 
-AT: Style = {"x": alt.X("x:Q"), "y": alt.Y("y:Q")}
+
+class Pen:
+    """How and in which terms the layers of a plane are drawn: by the styles of a page's theme and the signals it sets.
+
+    Attributes:
+        fields: Names of intensity and performance in the rows, and of what a kernel is measured against.
+        scale: How large signs and words are beside those of a page.
+        spans: Expressions of the decades across and up.
+        sizes: Expressions of the pixels across and up.
+    """
+
+    fields: tuple[str, str, str] = ("x", "y", "limit")
+    scale: float = 1
+    spans: tuple[str, str] = ("spanX", "spanY")
+    sizes: tuple[str, str] = ("w", "h")
+
+    def look(self, style: str) -> Style:
+        """Return how a mark of a style is drawn."""
+        return {"style": style}
+
+    @property
+    def at(self) -> Style:
+        """Where a row stands."""
+        return {"x": alt.X(f"{self.fields[0]}:Q"), "y": alt.Y(f"{self.fields[1]}:Q")}
+
+
+PAGE = Pen()
+
+AT: Style = PAGE.at
 """Where a row stands; one layer of a plane says how its axes are."""
+
 
 FAINT_DOT = 0.14
 FAINT_BAR = 0.2
@@ -36,6 +66,9 @@ SPOT = "datum.p[slot]"
 
 HEAD = "M-0.9,-0.8L1,0L-0.9,0.8L-0.4,0Z"
 """Shape of an arrow's head to the right: an equilateral triangle, turned, does not tell its direction."""
+
+DIGITS = 4
+"""Significant digits of numbers that are drawn: a thousandth of a decade is a third of a pixel."""
 
 WIDTH = 800
 HEIGHT = 440
@@ -51,6 +84,14 @@ def table(name: str) -> alt.Chart:
     return alt.Chart(alt.NamedData(name))
 
 
+def rounded(value: float | None) -> float | int | None:
+    """Round to what can be seen; whole numbers take less room without their `.0`."""
+    if value is None:
+        return None
+    rounded = fmt.round_significant(value, DIGITS)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
 def placed(rows: alt.Chart, spot: str = SPOT) -> alt.Chart:
     """Keep the texts that have a place at the size at hand: `p` of a row holds one for each class of sizes."""
     return (
@@ -60,36 +101,38 @@ def placed(rows: alt.Chart, spot: str = SPOT) -> alt.Chart:
     )
 
 
-def at_spot() -> Style:
+def at_spot(spot: str = "datum.spot") -> Style:
     """Set words at the place that was found for them."""
     return {
-        "align": alt.ExprRef("datum.spot[3] > 0 ? 'left' : datum.spot[3] < 0 ? 'right' : 'center'"),
+        "align": alt.ExprRef(f"{spot}[3] > 0 ? 'left' : {spot}[3] < 0 ? 'right' : 'center'"),
         "baseline": "middle",
-        "dx": alt.ExprRef("datum.spot[1]"),
-        "dy": alt.ExprRef("datum.spot[2]"),
+        "dx": alt.ExprRef(f"{spot}[1]"),
+        "dy": alt.ExprRef(f"{spot}[2]"),
     }
 
 
-def written(rows: alt.Chart, style: str, at: Style = AT, **look: Any) -> list[alt.Chart]:
+def written(
+    rows: alt.Chart, style: str, at: Style | None = None, *, pen: Pen = PAGE, field: str = "words", **look: Any
+) -> list[alt.Chart]:
     """Write the texts of rows on cleared ground."""
     shape = {key: value for key, value in look.items() if key != "opacity"}
-    return [
-        rows.mark_text(style="halo", **QUIET, **shape).encode(**at, text=alt.Text("words:N")),
-        rows.mark_text(style=style, **QUIET, **look).encode(**at, text=alt.Text("words:N")),
-    ]
+    looks = (pen.look("halo") | shape, pen.look(style) | look)
+    text = alt.Text(f"{field}:N")
+    return [rows.mark_text(**QUIET, **one).encode(**(at or pen.at), text=text) for one in looks]
 
 
-def leads(rows: alt.Chart) -> alt.Chart:
+def leads(rows: alt.Chart, spot: str = "datum.spot", pen: Pen = PAGE) -> alt.Chart:
     """Draw a thin line from a mark to each text that stands away from it."""
-    away = rows.transform_filter("isValid(datum.spot[4])")
+    away = rows.transform_filter(f"isValid({spot}[4])")
+    x, y, _ = pen.fields
     return away.mark_rule(
-        style="lead",
-        xOffset=alt.ExprRef("datum.spot[1] * datum.spot[4]"),
-        yOffset=alt.ExprRef("datum.spot[2] * datum.spot[4]"),
-        x2Offset=alt.ExprRef(f"datum.spot[1] * {LEAD_TO_PART}"),
-        y2Offset=alt.ExprRef(f"datum.spot[2] * {LEAD_TO_PART}"),
+        xOffset=alt.ExprRef(f"{spot}[1] * {spot}[4]"),
+        yOffset=alt.ExprRef(f"{spot}[2] * {spot}[4]"),
+        x2Offset=alt.ExprRef(f"{spot}[1] * {LEAD_TO_PART}"),
+        y2Offset=alt.ExprRef(f"{spot}[2] * {LEAD_TO_PART}"),
         **QUIET,
-    ).encode(**AT, x2=alt.X2("x"), y2=alt.Y2("y"))
+        **pen.look("lead"),
+    ).encode(**pen.at, x2=alt.X2(x), y2=alt.Y2(y))
 
 
 HEAD_AREA_PX2 = 150
@@ -100,26 +143,29 @@ HEAD_AT = 0.55
 """Where the arrow head is on its part: beyond the middle, as both ends may lie under large dots."""
 
 
-def ways(rows: alt.Chart) -> list[alt.Chart]:
+def ways(rows: alt.Chart, pen: Pen = PAGE) -> list[alt.Chart]:
     """Join the places `i` of each path `f` in order, with a head on each part that is long enough."""
+    (x, y, _), (span_x, span_y), (width, height) = pen.fields, pen.spans, pen.sizes
     parts = rows.transform_window(
-        x_next="lead(x)", y_next="lead(y)", groupby=["f"], sort=[alt.SortField("i", "ascending")]
+        x_next=f"lead({x})", y_next=f"lead({y})", groupby=["f"], sort=[alt.SortField("i", "ascending")]
     )
     parts = parts.transform_filter("datum.x_next").transform_calculate(
-        right="log(datum.x_next / datum.x) / LN10 / spanX * w",
-        down="-log(datum.y_next / datum.y) / LN10 / spanY * h",
-        headX=f"datum.x * pow(datum.x_next / datum.x, {HEAD_AT})",
-        headY=f"datum.y * pow(datum.y_next / datum.y, {HEAD_AT})",
+        right=f"log(datum.x_next / datum.{x}) / LN10 / {span_x} * {width}",
+        down=f"-log(datum.y_next / datum.{y}) / LN10 / {span_y} * {height}",
+        headX=f"datum.{x} * pow(datum.x_next / datum.{x}, {HEAD_AT})",
+        headY=f"datum.{y} * pow(datum.y_next / datum.{y}, {HEAD_AT})",
     )
-    heads = parts.transform_filter(f"sqrt(pow(datum.right, 2) + pow(datum.down, 2)) >= {HEAD_FROM_PX}")
+    least = HEAD_FROM_PX * pen.scale
+    heads = parts.transform_filter(f"sqrt(pow(datum.right, 2) + pow(datum.down, 2)) >= {least:g}")
+    path = pen.look("path")
     return [
-        rows.mark_line(style="path", **QUIET).encode(**AT, order=alt.Order("i:Q"), detail=alt.Detail("f:N")),
+        rows.mark_line(**path, **QUIET).encode(**pen.at, order=alt.Order("i:Q"), detail=alt.Detail("f:N")),
         heads.mark_point(
-            style="path",
             shape=HEAD,
             filled=True,
-            size=HEAD_AREA_PX2,
+            size=HEAD_AREA_PX2 * pen.scale**2,
             angle=alt.ExprRef("atan2(datum.down, datum.right) * 57.2958"),
+            **path,
             **QUIET,
         ).encode(x=alt.X("headX:Q"), y=alt.Y("headY:Q")),
     ]
@@ -129,10 +175,12 @@ BAR_PX, BAR_NAME_PX = 26, 5
 """Length of the bar of what binds before the drawn roof, and how far over it its name stands."""
 
 
-def binding_bars(rows: alt.Chart, **look: Any) -> alt.Chart:
-    """Draw short bars where what binds a kernel before the drawn roof would be full: `limit` of a row."""
-    bars = rows.mark_tick(style="gap", orient="horizontal", size=BAR_PX, thickness=3, **QUIET, **look)
-    return bars.encode(x=alt.X("x:Q"), y=alt.Y("limit:Q"))
+def binding_bars(rows: alt.Chart, pen: Pen = PAGE, **look: Any) -> alt.Chart:
+    """Draw short bars where what binds a kernel before the drawn roof would be full."""
+    size, thickness = BAR_PX * pen.scale, 3 * pen.scale
+    look = pen.look("gap") | QUIET | look
+    bars = rows.mark_tick(orient="horizontal", size=size, thickness=thickness, **look)
+    return bars.encode(x=alt.X(f"{pen.fields[0]}:Q"), y=alt.Y(f"{pen.fields[2]}:Q"))
 
 
 def of_kernels(fields: Sequence[str]) -> alt.LookupData:

@@ -140,6 +140,16 @@ class Canvas(Struct, frozen=True):
 
     def take(self, places: Iterable[Place], own: Boxes | None = None) -> Row | None:
         """Take the first place that is free and crosses no line, else the first free one, clear of `own` boxes too."""
+        best = self.find(places, own)
+        if best is None:
+            return None
+        self.taken.extend(best.boxes)
+        if best.lead is not None:
+            self.leads.append(Edge.of(best.lead))
+        return best.row
+
+    def find(self, places: Iterable[Place], own: Boxes | None = None) -> Place | None:
+        """Find the place that `take` would take."""
         taken = (self.taken,) if own is None else (own, self.taken)
         edges = [Edge.of(line) for line in self.lines]
         best = None
@@ -151,14 +161,8 @@ class Canvas(Struct, frozen=True):
                 if not crossed(place.boxes, edges):
                     break
             elif not crossed(place.boxes, edges) and self._is_free(place, taken):
-                best = place
-                break
-        if best is None:
-            return None
-        self.taken.extend(best.boxes)
-        if best.lead is not None:
-            self.leads.append(Edge.of(best.lead))
-        return best.row
+                return place
+        return best
 
     def _is_free(self, place: Place, taken: Sequence[Boxes]) -> bool:
         for box in place.boxes:

@@ -10,11 +10,12 @@ from msgspec import Struct
 from rooflens.model.records import LEVELS, Bottleneck, Confidence, Gain, ratio
 from rooflens.model.roofline.roofs import RoofLine, RoofSet
 from rooflens.model.roofline.standing import Standing
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES, ShownClass
 from rooflens.report.words.labels import UNITS
 
-MIN_X_DECADES = 2.5
+MIN_X_DECADES = 3.0
+"""Holds three powers of ten, wherever it begins: a narrow plane labels no others."""
 
 LEVEL_LABEL_PART = 0.14
 
@@ -206,6 +207,7 @@ class Plane(Struct, frozen=True):
         reports: What sets each report's name apart, in the order of versions; empty if there is one.
         climbers: What the versions of the kernel that a ladder follows are called, the fastest first.
         loops: Loops of the launches in the plane whose machine code was looked into.
+        dot_part: Areas of dots as a part of the usual ones: a small figure has small dots.
     """
 
     gpu: str
@@ -218,6 +220,7 @@ class Plane(Struct, frozen=True):
     reports: tuple[str, ...]
     climbers: tuple[str, ...]
     loops: tuple[LoopPoint, ...]
+    dot_part: float = 1.0
 
     @property
     def level_roofs(self) -> tuple[RoofLine, ...]:
@@ -249,6 +252,11 @@ class Plane(Struct, frozen=True):
     def bounds(self) -> tuple[ShownClass, ...]:
         """Verdict classes of everything that is placed, as they are shown."""
         present = {p.launch.shown_class for p in self.placed}
+        return tuple(shown for shown in SHOWN_CLASSES if shown in present)
+
+    def bounds_at(self, level: str) -> tuple[ShownClass, ...]:
+        """Verdict classes of the points that are seen at a level."""
+        present = {point.launch.shown_class for point in self.points_at(level)}
         return tuple(shown for shown in SHOWN_CLASSES if shown in present)
 
     @property

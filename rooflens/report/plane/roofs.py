@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.roofline.roofs import RoofLine
-from rooflens.model.verdict.sentences import origin, resource_label
+from rooflens.model.roofline.unit_names import origin, resource_label
 from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
-from rooflens.report.plane.marks import QUIET, Style, at_spot, placed, written
+from rooflens.report.plane.marks import PAGE, QUIET, Pen, Style, at_spot, placed, rounded, written
 from rooflens.report.plane.placement import LINE_PX, Canvas, Place, Spot, Text
 from rooflens.report.plane.viewport import Sheet
 
@@ -85,10 +85,14 @@ class Roofs(Struct, frozen=True):
         """Give the highest flat roof in FLOP/s; None without any."""
         return max((flat.peak for flat in self.flats), default=None)
 
+    @property
+    def steepest(self) -> float | None:
+        """Give the fastest slope in B/s; None without any."""
+        return max((slope.peak for slope in self.slopes), default=None)
+
     def ridge(self, flat: NamedRoof) -> float | None:
         """Return the intensity in FLOP/B at which a flat roof begins; None if no slope reaches it."""
-        steepest = max((slope.peak for slope in self.slopes), default=None)
-        return flat.peak / steepest if steepest else None
+        return flat.peak / self.steepest if self.steepest else None
 
     def lines(self, view: Sheet) -> list[Line]:
         """List what is seen of them."""
@@ -199,6 +203,17 @@ def slope_dash(key: str, *, is_measured: bool) -> Sequence[int]:
     return LEVEL_DASHES[key] if is_measured else RATED_DASH
 
 
+def slope_row(key: str, peak: float, top: float | None, *, is_measured: bool) -> dict[str, Any]:
+    """Make the row of a diagonal roof: `v` bytes per second, `e` the flat roof at which it ends, `dash` its line."""
+    return {"v": rounded(peak), "e": rounded(top), "dash": slope_dash(key, is_measured=is_measured)}
+
+
+def flat_row(peak: float, steepest: float | None, *, is_measured: bool) -> dict[str, Any]:
+    """Make the row of a flat roof: `v` FLOP per second, `c` the intensity where the steepest slope meets it."""
+    begins = {"c": rounded(peak / steepest) if steepest else None}
+    return {"v": rounded(peak)} | begins | ({} if is_measured else {"dash": RATED_DASH})
+
+
 def joined(keys: Iterable[str], *gpus: str | None) -> str:
     """Name the resources that share a roof."""
     return ", ".join(resource_label(key, *gpus) for key in keys)
@@ -227,11 +242,13 @@ FLAT: Style = {"x": alt.X("xa:Q"), "y": alt.Y("v:Q"), "x2": alt.X2("xb")}
 
 def line_layers(slopes: alt.Chart, flats: alt.Chart, style: str = "roof") -> list[alt.Chart]:
     """Draw roofs from rows of their values `v`, where they end `e` and where they begin `c`, dashed as `dash` says."""
+    return [ruled(slope_ends(slopes), SLOPE, style), ruled(flat_ends(flats), FLAT, style)]
+
+
+def ruled(rows: alt.Chart, at: Style, style: str, pen: Pen = PAGE) -> alt.Chart:
+    """Draw lines between both ends of rows, dashed as `dash` says."""
     dash = alt.StrokeDash("dash:N", scale=None, legend=None)
-    return [
-        slope_ends(slopes).mark_rule(style=style, **QUIET).encode(**SLOPE, strokeDash=dash),
-        flat_ends(flats).mark_rule(style=style, **QUIET).encode(**FLAT, strokeDash=dash),
-    ]
+    return rows.mark_rule(**pen.look(style), **QUIET).encode(**at, strokeDash=dash)
 
 
 def slope_name_layers(rows: alt.Chart, spot: str, **look: Any) -> list[alt.Chart]:
@@ -242,18 +259,19 @@ def slope_name_layers(rows: alt.Chart, spot: str, **look: Any) -> list[alt.Chart
     named = named.transform_calculate(
         px="datum.lo * pow(datum.hi / datum.lo, datum.spot[1])", words="datum.spot[0] || datum.t"
     )
-    named = named.transform_calculate(py="datum.px * datum.v")
+    return turned_names(named.transform_calculate(py="datum.px * datum.v"), "turn", **look)
+
+
+def turned_names(rows: alt.Chart, turn: str, pen: Pen = PAGE, **look: Any) -> list[alt.Chart]:
+    """Write names over or under a diagonal, turned by the degrees of an expression."""
     turned: dict[str, Any] = {
-        "angle": alt.ExprRef("turn"),
+        "angle": alt.ExprRef(turn),
         "align": "left",
         "baseline": alt.ExprRef("datum.spot[2] > 0 ? 'bottom' : 'top'"),
-        "dy": alt.ExprRef(f"-{LIFT_PX} * datum.spot[2]"),
+        "dy": alt.ExprRef(f"-{LIFT_PX * pen.scale:g} * datum.spot[2]"),
     }
     at = {"x": alt.X("px:Q"), "y": alt.Y("py:Q")}
-    return [
-        named.mark_text(style="halo", **QUIET, **turned).encode(**at, text=alt.Text("words:N")),
-        named.mark_text(style="label", **QUIET, **turned, **look).encode(**at, text=alt.Text("words:N")),
-    ]
+    return written(rows, "label", at, pen=pen, **turned, **look)
 
 
 AT_EDGE: Style = {"x": alt.X("edge:Q"), "y": alt.Y("v:Q")}

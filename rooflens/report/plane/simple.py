@@ -14,9 +14,10 @@ import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.records import Analysis
 from rooflens.model.roofline.roofs import RoofSet
 from rooflens.model.roofline.standing import Standing
-from rooflens.model.verdict.sentences import binding_label
+from rooflens.model.roofline.unit_names import binding_label, resource_label
 from rooflens.report.plane.axes import axes, still
 from rooflens.report.plane.geometry import Box, Line
 from rooflens.report.plane.legend import verdict_channels
@@ -49,18 +50,19 @@ from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, apart, 
 from rooflens.report.plane.plane import LEVEL_MARKS, Domain, aired
 from rooflens.report.plane.roofs import (
     CORNER_PX,
-    RATED_DASH,
     NamedRoof,
     Roofs,
     flat_name_layers,
     flat_roof,
+    flat_row,
     line_layers,
     ridge_text,
-    slope_dash,
     slope_name_layers,
     slope_roof,
+    slope_row,
 )
 from rooflens.report.plane.viewport import MIDDLE, SIZES, Sheet, SizeClass, point_box
+from rooflens.report.words.labels import UNITS
 
 LEAST_DECADES = 3.0
 FEW_DECADES = 2.5
@@ -233,9 +235,27 @@ def roofs_of(roofs: RoofSet, levels: Iterable[str], gpu: str | None) -> tuple[tu
     return slopes, tuple(map(flat_roof, roofs.pipes))
 
 
-def bar_of(one: Standing, *, in_shares: bool = False) -> Bar | None:
-    """Make the bar of what binds a kernel before the drawn roof; shares are of that already."""
-    return Bar(one.binding.per_s, binding_label(one.binding)) if one.binding and not in_shares else None
+def dot_of(analysis: Analysis, one: Standing, name: str, *, in_shares: bool = False, **more: Any) -> Dot:
+    """Place a kernel at the level that binds it, with its level, place and roof in its tooltip before other facts.
+
+    Args:
+        analysis: The kernel.
+        one: Where it stands, with a roof where heights are shares.
+        name: What its tooltip calls it.
+        in_shares: Its height is its share of its own roof.
+        more: Other attributes of the dot.
+    """
+    unit = UNITS[one.unit]
+    facts = {
+        "Level": resource_label(one.level, analysis.kernel.gpu),
+        "Place": f"{fmt.intensity(one.intensity, unit)}, {fmt.si(one.per_s, f'{unit}/s')}",
+        "Its roof": roof_words(one, unit),
+        **more.pop("facts", {}),
+    }
+    height = (one.share or 0.0) if in_shares else one.per_s
+    bar = Bar(one.binding.per_s, binding_label(one.binding)) if one.binding and not in_shares else None
+    shown = analysis.verdict.shown_class
+    return Dot(one.intensity, height, shown, name, level=one.level, bar=bar, facts=facts, **more)
 
 
 def roof_words(one: Standing, unit: str) -> str:
@@ -291,17 +311,13 @@ def _datasets(plane: Drawn) -> dict[str, list[dict[str, Any]]]:
     ]
     data: dict[str, list[dict[str, Any]]] = {
         "roofs": [
-            {
-                "v": slope.peak,
-                "e": roofs.top,
-                "dash": slope_dash(slope.key, is_measured=slope.is_measured),
-                "p": [own[0].get(slope.key) for own in places],
-            }
+            slope_row(slope.key, slope.peak, roofs.top, is_measured=slope.is_measured)
+            | {"p": [own[0].get(slope.key) for own in places]}
             for slope in roofs.slopes
         ],
         "pipes": [
-            {"v": flat.peak, "c": roofs.ridge(flat), "p": [own[0].get(flat.key) for own in places]}
-            | ({} if flat.is_measured else {"dash": RATED_DASH})
+            flat_row(flat.peak, roofs.steepest, is_measured=flat.is_measured)
+            | {"p": [own[0].get(flat.key) for own in places]}
             for flat in roofs.flats
         ],
         "ridges": [{"x": x, "y": y} for _, (x, y) in plane.corners],

@@ -65,9 +65,10 @@ def decades(domain: Domain) -> float:
     return log10(domain[1] / domain[0])
 
 
-def areas_px2(plane: Plane) -> tuple[int, int]:
+def areas_px2(plane: Plane) -> tuple[float, float]:
     """Choose the smallest and the largest area of a point; many large ones would bury their neighbours."""
-    return (64, 800) if plane.drawn <= CROWD else (48, 320)
+    smallest, largest = (64, 800) if plane.drawn <= CROWD else (48, 320)
+    return smallest * plane.dot_part, largest * plane.dot_part
 
 
 def radius_px(plane: Plane, launch: DrawnLaunch) -> float:

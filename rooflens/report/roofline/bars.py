@@ -14,13 +14,12 @@ from typing import Any
 import altair as alt
 
 from rooflens.model.records import LEVELS
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import LIT_BAR, QUIET, Style, either, layered, of_kernels
+from rooflens.report.plane.marks import LIT_BAR, QUIET, Style, either, layered, of_kernels, rounded
 from rooflens.report.plane.plane import BarredLaunch, LevelShare, Plane
-from rooflens.report.roofline.rows import rounded
 
 KERNELS_ALONE = 6
 KERNELS_BELOW = 3

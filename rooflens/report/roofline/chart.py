@@ -11,10 +11,12 @@ Signals that the page sets, each with a default so that the specification also d
 - `zoom_x`, `zoom_y`: `[low, high]` of what is seen of the plane, in its units, or null for all of it. They belong to
   the selection `zoom`, which is bound to the scales: a drag pans, the wheel zooms while ctrl is held, a double click
   resets. Set both, by one factor on the logarithmic scales `plane_x` and `plane_y`: the slopes of names rely on it.
+- `box`: what a drag with shift held encloses, as `{x: [low, high], y: [low, high]}`, until it ends.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import altair as alt
@@ -22,7 +24,19 @@ import altair as alt
 from rooflens import format as fmt
 from rooflens.model.verdict_classes import is_open
 from rooflens.report.plane.axes import seen
-from rooflens.report.plane.marks import HEIGHT, WIDTH, Param, Spec, layered, specify, stacked, titled, unchecked, values
+from rooflens.report.plane.marks import (
+    HEIGHT,
+    WIDTH,
+    Param,
+    Spec,
+    layered,
+    rounded,
+    specify,
+    stacked,
+    titled,
+    unchecked,
+    values,
+)
 from rooflens.report.plane.plane import ALL, OWN, Plane
 from rooflens.report.roofline import rows
 from rooflens.report.roofline.bars import bar_rows, bars_chart, bars_heading
@@ -73,14 +87,20 @@ def default_level(plane: Plane) -> str:
 def _subtitle(plane: Plane, *, has_ghosts: bool) -> str:
     if not plane.points:
         return bars_heading(plane)
+    ghosts = ["dashed ring: where the chosen move would put the kernel"] if has_ghosts else []
+    loops = ["diamonds: loops of the selected kernel"] if plane.loops else []
+    beyond = any(plane.beyond(level) for level in plane.choices)
+    return sentence([*notes(plane), *ghosts, *loops, *(["arrows: kernels beyond the axes"] if beyond else [])])
+
+
+def notes(plane: Plane) -> list[str]:
+    """Say what is drawn of a plane that holds points, and is in no legend."""
     roofs, memory = plane.level_roofs + plane.pipe_roofs, plane.level_names["dram"]
-    notes = {
+    found = {
         "area: share of GPU time": len(plane.launches) > 1,
-        "dashed ring: where the chosen move would put the kernel": has_ghosts,
         "hollow: a side was not measured, which could turn the verdict over": any(map(is_open, plane.bounds)),
         "dashed outline: FLOPs estimated": any(launch.estimated for launch in plane.launches),
         "short bar: what is full before the roof": any(point.nearest and point.binding for point in plane.points),
-        "diamonds: loops of the selected kernel": bool(plane.loops),
         "bands: roofs differ between launches": any(roof.spread for roof in roofs),
         "dotted: roofs that are not of these runs": not all(roof.is_measured for roof in roofs),
         "light dashes: attainable roofs, measured on this GPU": any(roof.attainable for roof in roofs),
@@ -90,9 +110,13 @@ def _subtitle(plane: Plane, *, has_ghosts: bool) -> str:
             if roof.full_clock
         },
         "paths: versions in order": bool(versions(plane)),
-        "arrows: kernels beyond the axes": any(plane.beyond(level) for level in plane.choices),
     }
-    words = "; ".join(note for note, holds in notes.items() if holds)
+    return [note for note, holds in found.items() if holds]
+
+
+def sentence(notes: Iterable[str]) -> str:
+    """Write notes as one sentence without its full stop."""
+    words = "; ".join(notes)
     return words[:1].upper() + words[1:]
 
 
@@ -129,9 +153,9 @@ def _plane_params(plane: Plane, drawn: Drawings) -> list[Param]:
     numbers: dict[str, Any] = {
         "ranges": {level: [*x, *y] for level in drawn for x, y in [domains(plane, level)]},
         "far": plane.first_level or ALL,
-        "slopes": {key: rows.rounded(roof.peak) for roof in plane.level_roofs for key in roof.keys},
-        "top": rows.rounded(plane.top),
-        "fastest": rows.rounded(max((roof.peak for roof in plane.level_roofs), default=None)),
+        "slopes": {key: rounded(roof.peak) for roof in plane.level_roofs for key in roof.keys},
+        "top": rounded(plane.top),
+        "fastest": rounded(max((roof.peak for roof in plane.level_roofs), default=None)),
         "families": families(versions(plane)),
         "whole": [*plane.whole[0], *plane.whole[1]],
     }

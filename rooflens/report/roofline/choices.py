@@ -7,10 +7,7 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Gain, MoveKind
 from rooflens.model.summary import place_of
-from rooflens.report.plane.plane import DrawnLaunch, Point
-
-LABEL_ROOM_PX, NARROW_ROOM_PX = 220, 110
-"""A ghost nearer to the left edge has its words on its right; on a telephone they are short."""
+from rooflens.report.plane.plane import Point
 
 
 class Choice(Struct, frozen=True):
@@ -66,11 +63,6 @@ def ghost_labels(at: int, gain: Gain, *, each: bool) -> tuple[str, str]:
     """Say what a ghost stands for: `after move 1: about 4.73 ms`, of one launch where the kernel has several; short."""
     short = f"after move {at + 1}"
     return f"{short}: {after_words(gain)}{' a launch' if each and gain.time_after_ns else ''}", short
-
-
-def first_ghost(launch: DrawnLaunch) -> tuple[tuple[str, str], Gain] | None:
-    """Return the labels, at their longest and short, and the gain of the first move's ghost; None without a gain."""
-    return next(((ghost_labels(at, gain, each=True), gain) for at, gain in launch.gains if at == 0), None)
 
 
 def after_words(gain: Gain) -> str:

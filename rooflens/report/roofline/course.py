@@ -16,9 +16,8 @@ import altair as alt
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Phases
 from rooflens.model.roofline.work import main_work
-from rooflens.report.plane.marks import AT, QUIET, written
+from rooflens.report.plane.marks import AT, QUIET, rounded, written
 from rooflens.report.plane.plane import PhasePoint, Plane
-from rooflens.report.roofline.rows import rounded
 
 LEVEL = "dram"
 """The level at which the path is drawn: its traffic is sampled."""

@@ -8,17 +8,19 @@ from typing import Any
 
 import altair as alt
 
-from rooflens.report.plane.marks import AT, QUIET, Style, written
-from rooflens.report.plane.plane import Plane
-from rooflens.report.plane.viewport import SIZES, SLOT
-from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, after_words, ghost_at, ghost_labels
-from rooflens.report.roofline.rows import rounded
+from rooflens.model.records import Gain
+from rooflens.report.plane.marks import AT, QUIET, at_spot, leads, rounded, written
+from rooflens.report.plane.plane import ALL, OWN, Plane, Point
+from rooflens.report.plane.viewport import SIZES, Sheet, SizeClass
+from rooflens.report.roofline.choices import after_words, ghost_at, ghost_labels
+from rooflens.report.roofline.layers import SPOT_AT_LEVEL
+from rooflens.report.roofline.selection import ghost_place
 
 
 def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
     """Make a row per level and move with a gain of the picked launch and those of the ranking.
 
-    Keys: `m` the place of the move among the choices.
+    Keys: `m` the place of the move among the choices, `p` places of its words by what is shown, at each size.
     """
     slopes = {key: roof.peak for roof in plane.level_roofs for key in roof.keys}
     several = Counter(launch.group_key for launch in plane.launches)
@@ -35,6 +37,7 @@ def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
             "y0": rounded(point.per_s),
             "after": after_words(gain),
             "label": ghost_labels(at, gain, each=several[point.launch.group_key] > 1)[0],
+            "p": _places(plane, point, (at, gain)),
         }
         for point in plane.points
         if point.launch.rank or point.launch.key == picked
@@ -43,13 +46,23 @@ def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
     ]
 
 
-def ghost_layers(shown: str, size: alt.ExprRef, beside_px: str, asked: str) -> Iterator[alt.Chart]:
+def _places(plane: Plane, point: Point, move: tuple[int, Gain]) -> dict[str, list[list[Any] | None]]:
+    levels = [level for level in plane.choices if level == point.level or (point.nearest and level in {ALL, OWN})]
+    return {level: [_place(plane, point, move, level, size) for size in SIZES] for level in levels}
+
+
+def _place(plane: Plane, point: Point, move: tuple[int, Gain], level: str, size: SizeClass) -> list[Any] | None:
+    view = Sheet(plane.x_domain(level), plane.y_domain(level), size.width_px, size.height_px)
+    found = ghost_place(plane, point, move, view, level)
+    return ["", *found.row[1:]] if found else None
+
+
+def ghost_layers(shown: str, size: alt.ExprRef, asked: str) -> Iterator[alt.Chart]:
     """Draw an arrow to the ghost of the chosen move, the ghost as an empty dashed ring, and the time it stands for.
 
     Args:
         shown: The expression that holds for rows of the picked launch at the level shown.
         size: Area of the launch's dot.
-        beside_px: How far beside the ghost its words stand.
         asked: The expression that holds while its words are to be seen.
     """
     rows = alt.Chart().transform_filter(f"{shown} && datum.m === move")
@@ -59,12 +72,9 @@ def ghost_layers(shown: str, size: alt.ExprRef, beside_px: str, asked: str) -> I
     yield rows.mark_point(style="ghost", size=size, shape="circle", filled=False, clip=True, aria=False).encode(
         **AT, tooltip=alt.Tooltip("after:N", title="after the move")
     )
-    named = rows.transform_filter(asked).transform_calculate(words="w < 480 ? split(datum.label, ':')[0] : datum.label")
-    # The same side at all widths of a class of sizes, for the smallest of which other words were placed.
-    rooms = (f"{NARROW_ROOM_PX if one.narrow else LABEL_ROOM_PX} / {one.width_px}" for one in SIZES)
-    side = f"log(datum.x / x0) / LN10 / spanX < [{', '.join(rooms)}][{SLOT}]"
-    look: Style = {
-        "align": alt.ExprRef(f"{side} ? 'left' : 'right'"),
-        "dx": alt.ExprRef(f"({side} ? 1 : -1) * ({beside_px})"),
-    }
-    yield from written(named, "label", baseline="middle", **look)
+    named = rows.transform_filter(asked).transform_calculate(
+        spot=SPOT_AT_LEVEL, words="w < 480 ? split(datum.label, ':')[0] : datum.label"
+    )
+    named = named.transform_filter("datum.spot")
+    yield leads(named)
+    yield from written(named, "label", **at_spot())

@@ -18,12 +18,13 @@ from msgspec.structs import replace
 
 from rooflens.model.roofline.roofs import RoofLine
 from rooflens.report.plane.geometry import Box
+from rooflens.report.plane.marks import rounded
 from rooflens.report.plane.placement import Canvas, Spot, Text, apart, mark_spots, ridge_spots
 from rooflens.report.plane.plane import ALL, LEVEL_MARKS, OWN, Domain, Plane, Point
 from rooflens.report.plane.roofs import CORNER_PX, NamedRoof, Roofs, flat_roof, ridge_text, slope_roof, work_unit
 from rooflens.report.plane.viewport import CROWD, SIZES, Sheet, SizeClass, dot_box, point_box, radius_px
 from rooflens.report.roofline.naming import KernelNames, Label, kernel_names, label
-from rooflens.report.roofline.rows import Row, clock_text, rounded
+from rooflens.report.roofline.rows import Row, clock_text
 from rooflens.report.roofline.selection import own_boxes, shown_at
 
 Domains = tuple[Domain, Domain]
@@ -47,12 +48,14 @@ def domains(plane: Plane, level: str) -> Domains:
     return plane.x_domain(level), plane.y_domain(level)
 
 
-def drawings(plane: Plane, picked: str) -> Drawings:
-    """Draw a plane at each level and class of sizes."""
-    return {level: _drawn_at(plane, picked, level) for level in plane.choices}
+def drawings(
+    plane: Plane, picked: str, levels: Iterable[str] | None = None, sizes: Sequence[SizeClass] = SIZES
+) -> Drawings:
+    """Draw a plane at each of some levels, by default all that it can be shown at, and at each size."""
+    return {level: _drawn_at(plane, picked, level, sizes) for level in levels or plane.choices}
 
 
-def _drawn_at(plane: Plane, picked: str, level: str) -> list[Drawing]:
+def _drawn_at(plane: Plane, picked: str, level: str, sizes: Iterable[SizeClass]) -> list[Drawing]:
     seen = domains(plane, level)
     slopes = tuple(slope_roof(roof, plane.gpu) for roof in plane.level_roofs)
 
@@ -64,7 +67,7 @@ def _drawn_at(plane: Plane, picked: str, level: str) -> list[Drawing]:
         canvas = Canvas(view, lines=roofs.lines(view))
         return Drawing(size, canvas, roofs.name(canvas, avoid + _picked_boxes(plane, picked, view, level)))
 
-    return [draw(size) for size in SIZES]
+    return [draw(size) for size in sizes]
 
 
 def pipe_roof(roof: RoofLine, clocks_hz: Domain | None, size: SizeClass) -> NamedRoof:
@@ -91,7 +94,7 @@ def label_rows(plane: Plane, drawn: Drawings, picked: str) -> list[Row]:
                 keys = {"k": launch.key, "g": launch.group_key} if launch else {}
                 new = {"s": kind, "level": level, "x": rounded(text.x), "y": rounded(text.y), "t": place[0]}
                 identity = (kind, launch.key if launch else "", level, text.x, text.y)
-                row = rows.setdefault(identity, new | keys | {"p": [None] * len(SIZES)})
+                row = rows.setdefault(identity, new | keys | {"p": [None] * len(drawn[level])})
                 # Only words that differ from the row's are written again.
                 row["p"][slot] = ["" if place[0] == row["t"] else place[0], *place[1:]]
     numbers = [row for level, at_level in drawn.items() for row in _number_rows(plane, level, at_level)]

@@ -12,9 +12,8 @@ from typing import Any
 import altair as alt
 
 from rooflens.report.plane import expressions as text
-from rooflens.report.plane.marks import AT, QUIET, written
+from rooflens.report.plane.marks import AT, QUIET, rounded, written
 from rooflens.report.plane.plane import LoopPoint, Plane
-from rooflens.report.roofline.rows import rounded
 
 RING_AREA_PX2 = 90
 CHOSEN_AREA_PX2 = 260

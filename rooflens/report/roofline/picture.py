@@ -1,4 +1,4 @@
-"""The rooflines as a picture for slides and documents: SVG and PNG without a browser and without a network."""
+"""The rooflines as a picture for slides and papers: SVG, PNG and PDF without a browser and without a network."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rooflens.format import cut_middle
 from rooflens.report.content import Content
 from rooflens.report.html import theme
 from rooflens.report.html.embed import VEGA_LITE
-from rooflens.report.plane.marks import Spec
 from rooflens.report.plane.plane import Plane
 from rooflens.report.roofline.chart import roofline_spec
+from rooflens.report.roofline.figure import Look, figure
 from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import clock_text
 
@@ -25,7 +25,9 @@ MAX_GPUS = 6
 PNG_SCALE = 2.0
 """Pixels of a PNG for each of the SVG: sharp on a dense screen, and legible scaled down to a column of text."""
 
-PADDING_PX = 16
+SLIDE, COLUMN = Look(640, 420, 11), Look(249.4, 187, 7)
+"""As a slide or a page holds it, and the column of a paper: 88 mm wide, no word under 7 points."""
+
 GAP_PX = 16
 TITLE_WIDTH = 60
 FONT = '"Liberation Sans", Arial, Helvetica, sans-serif'
@@ -51,15 +53,14 @@ class Picture(Struct, frozen=True):
         pixels: bytes = _renderer().svg_to_png(self.svg, scale=PNG_SCALE)
         return pixels
 
+    def pdf(self) -> bytes:
+        """Draw it as a page of its own, a point for each pixel."""
+        page: bytes = _renderer().svg_to_pdf(self.svg)
+        return page
 
-def draw_rooflines(page: Content, *, dark: bool = False, level: str | None = None) -> Picture:
+
+def draw_rooflines(page: Content, look: Look = SLIDE) -> Picture:
     """Draw the roofline of each GPU, one below the other, the GPU with the longest launch first.
-
-    Args:
-        page: What there is to draw.
-        dark: Draw it for a dark page.
-        level: Memory level at which kernels stand, or `all`; by default, and where a GPU has no kernel there, the one
-            that limits its kernels.
 
     Raises:
         InputError: No kernel can be placed in a roofline.
@@ -69,10 +70,8 @@ def draw_rooflines(page: Content, *, dark: bool = False, level: str | None = Non
     notes = [f"no kernel of {gpu} can be placed: it is not in the picture" for gpu in page.gpus if gpu not in drawn]
     if len(placed) > MAX_GPUS:
         notes.append(f"the picture shows {MAX_GPUS} of {len(placed)} GPUs: give fewer reports to see the others")
-    drawings = [
-        _renamed(_draw(roofline, page, level, dark=dark), f"gpu{i}") for i, roofline in enumerate(placed[:MAX_GPUS])
-    ]
-    return Picture(drawings[0] if len(drawings) == 1 else _stacked(drawings, _inks(dark=dark).page), tuple(notes))
+    drawings = [_renamed(_draw(roofline, page, look), f"gpu{i}") for i, roofline in enumerate(placed[:MAX_GPUS])]
+    return Picture(drawings[0] if len(drawings) == 1 else _stacked(drawings, look.inks.page), tuple(notes))
 
 
 def placed_planes(page: Content) -> list[Plane]:
@@ -90,18 +89,15 @@ def placed_planes(page: Content) -> list[Plane]:
     return placed
 
 
-def spec_of(plane: Plane, page: Content, level: str | None) -> Spec:
-    """Specify a plane on its own, at a level that has a kernel."""
-    shown = level if level in plane.choices else None
-    return roofline_spec(plane, title=_title(plane, page), picked="", level=shown)
-
-
-def _draw(plane: Plane, page: Content, level: str | None, *, dark: bool) -> str:
+def _draw(plane: Plane, page: Content, look: Look) -> str:
+    """Draw a plane, or as the page does the bars of kernels of which none has a place in it."""
+    title = title_of(plane, page)
+    if plane.points:
+        spec, config = figure(plane, look, title=title).to_dict(validate=False), {"background": look.inks.page}
+    else:
+        spec, config = roofline_spec(plane, title=title, picked=""), theme.vega_config(look.inks, dark=look.dark)
     svg: str = _renderer().vegalite_to_svg(
-        _drawable(spec_of(plane, page, level)),
-        vl_version=VEGA_LITE.rpartition(".")[0],
-        config=theme.vega_config(_inks(dark=dark), dark=dark) | {"font": FONT, "padding": PADDING_PX},
-        allowed_base_urls=[],
+        _drawable(spec), vl_version=VEGA_LITE.rpartition(".")[0], config=config | {"font": FONT}, allowed_base_urls=[]
     )
     return svg
 
@@ -119,7 +115,7 @@ def _renderer() -> Any:
     return vl_convert
 
 
-def _title(plane: Plane, page: Content) -> str:
+def title_of(plane: Plane, page: Content) -> str:
     """Name what ran and where; that data is synthetic comes first, where no title is too long for it."""
     clock = clock_text(plane.roofs.clocks_hz)
     where = f"{plane.gpu}, SM {clock}" if clock else plane.gpu
@@ -156,7 +152,3 @@ def _stacked(drawings: Sequence[str], background: str) -> str:
     box = f'width="{width:g}" height="{top - GAP_PX:g}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {box} viewBox="0 0 {width:g} {top - GAP_PX:g}">'
     return f'{head}<rect {box} fill="{background}"/>{"".join(parts)}</svg>'
-
-
-def _inks(*, dark: bool) -> theme.Inks:
-    return theme.DARK if dark else theme.LIGHT

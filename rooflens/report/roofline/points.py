@@ -28,7 +28,6 @@ from rooflens.report.plane.marks import (
     table,
     written,
 )
-from rooflens.report.plane.placement import NEAR_PX
 from rooflens.report.plane.plane import Plane
 from rooflens.report.plane.viewport import CROWD, NUMBERED_PX2, areas_px2
 from rooflens.report.roofline.course import course_layers, course_rows
@@ -89,8 +88,7 @@ def points_layer(plane: Plane) -> alt.LayerChart:
     ring = alt.Chart().transform_filter(f"({AT_NEAREST}) && {PICKED}")
     ring = ring.mark_point(style="ring", size=alt.ExprRef(f"pow(2 * {_radius(plane)} + 6, 2)"), **QUIET).encode(**AT)
     asked = "loop === ''" if plane.loops else "true"
-    beside_px = f"{_radius(plane)} + {NEAR_PX}"
-    ghost = ghost_layers(f"({AT_NEAREST}) && {PICKED}", alt.ExprRef(_area_px2(plane)), beside_px, asked)
+    ghost = ghost_layers(f"({AT_NEAREST}) && {PICKED}", alt.ExprRef(_area_px2(plane)), asked)
     loops = [_over("loops", [*loop_layers(PICKED)])] if plane.loops else []
     layers: list[Drawing] = [
         *_gap_layers(),
@@ -152,7 +150,7 @@ def _area_px2(plane: Plane) -> str:
     It grows with the share of time; the smallest is large enough to click, and what holds a number for that.
     """
     smallest, largest = areas_px2(plane)
-    area = f"{smallest} + {largest - smallest} * (datum.time || 0) / {plane.longest_share:.4g}"
+    area = f"{smallest:g} + {largest - smallest:g} * (datum.time || 0) / {plane.longest_share:.4g}"
     return f"max({area}, datum.numbered ? {NUMBERED_PX2} : 0)"
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from rooflens import format as fmt
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO, RoofLine
-from rooflens.model.verdict.sentences import binding_label
+from rooflens.model.roofline.unit_names import binding_label
 from rooflens.report.html.theme import is_hollow
+from rooflens.report.plane.marks import rounded
 from rooflens.report.plane.plane import DrawnLaunch, Plane, Point
-from rooflens.report.plane.roofs import RATED_DASH, TWIN_DASH, slope_dash
+from rooflens.report.plane.roofs import TWIN_DASH, flat_row, joined, slope_row
 from rooflens.report.roofline.selection import USUAL, name_offsets, shows_gap
 
 Row = dict[str, Any]
@@ -23,8 +24,6 @@ SHARED_WORDS = ("name", "verdict", "flags")
 
 NAME_WIDTH = 64
 REPORT_WIDTH = 48
-DIGITS = 4
-"""Significant digits of numbers that are drawn: a thousandth of a decade is a third of a pixel."""
 
 
 def kernel_rows(plane: Plane) -> tuple[list[Row], list[str]]:
@@ -101,27 +100,24 @@ def _point_row(point: Point) -> Row:
 def roof_rows(plane: Plane) -> list[Row]:
     """Make a row per diagonal roof, the fastest first.
 
-    Keys: `v` bytes per second, `e` the flat roof at which it ends, `own` where it limits a launch.
+    Keys: those of `slope_row`, `own` where it limits a launch, `keys` the levels that share it, the first as `level`.
     """
-    top = rounded(plane.top)
     own = {point.level for point in plane.points if point.nearest}
     return [
-        _roof_row(roof)
-        | {"e": top, "level": roof.keys[0], "keys": list(roof.keys)}
-        | {"dash": slope_dash(roof.keys[0], is_measured=roof.is_measured)}
+        slope_row(roof.keys[0], roof.peak, plane.top, is_measured=roof.is_measured)
+        | _spread(roof)
+        | {"level": roof.keys[0], "keys": list(roof.keys)}
         | ({"own": 1} if own.intersection(roof.keys) else {})
         for roof in plane.level_roofs
     ]
 
 
 def pipe_rows(plane: Plane) -> list[Row]:
-    """Make a row per flat roof, the highest first: `v` FLOP per second, `c` the intensity where it begins."""
+    """Make a row per flat roof, the highest first: the keys of `flat_row`, and its own."""
     steepest = max((roof.peak for roof in plane.level_roofs), default=None)
-    begins = (rounded(roof.peak / steepest) if steepest else None for roof in plane.pipe_roofs)
-    rows = zip(plane.pipe_roofs, begins, strict=True)
     return [
-        _roof_row(roof) | {"c": begin, "key": roof.keys[0], **({} if roof.is_measured else {"dash": RATED_DASH})}
-        for roof, begin in rows
+        flat_row(roof.peak, steepest, is_measured=roof.is_measured) | _spread(roof) | {"key": roof.keys[0]}
+        for roof in plane.pipe_roofs
     ]
 
 
@@ -142,9 +138,70 @@ def twin_rows(plane: Plane) -> dict[str, list[Row]]:
     return {name: own for name, own in rows.items() if own}
 
 
-def _roof_row(roof: RoofLine) -> Row:
-    spread = {"lo": rounded(roof.low), "hi": rounded(roof.high)} if roof.spread else {}
-    return {"v": rounded(roof.peak)} | spread
+def _spread(roof: RoofLine) -> Row:
+    """Say from where to where the peaks of its launches lie."""
+    return {"lo": rounded(roof.low), "hi": rounded(roof.high)} if roof.spread else {}
+
+
+POINT_KEYS = (
+    "launch",
+    "kernel",
+    "report",
+    "gpu",
+    "level",
+    "is_binding",
+    "counts",
+    "intensity_flop_per_byte",
+    "flop_per_s",
+    "limit_flop_per_s",
+    "limited_by",
+    "time_share",
+    "verdict",
+    "is_estimated",
+)
+ROOF_KEYS = ("gpu", "resource", "name", "kind", "bytes_per_s", "flop_per_s", "is_measured")
+"""Keys of the rows that anyone can read; `Report.points` and `Report.roofs` say what they mean."""
+
+
+def point_records(plane: Plane) -> list[Row]:
+    """Make a row per launch and level in words and units that anyone can read; large ones first."""
+    return [
+        dict(zip(POINT_KEYS, _point_values(plane.gpu, point), strict=True))
+        for point in sorted(plane.points, key=lambda point: -point.launch.time_share)
+    ]
+
+
+def _point_values(gpu: str, point: Point) -> tuple[Any, ...]:
+    launch = point.launch
+    return (
+        launch.key,
+        launch.shown,
+        launch.report or None,
+        gpu,
+        point.level,
+        point.nearest,
+        point.counts,
+        point.intensity,
+        point.per_s,
+        point.limit_per_s,
+        binding_label(point.binding) if point.binding else None,
+        launch.time_share,
+        launch.shown_class,
+        launch.estimated,
+    )
+
+
+def roof_records(plane: Plane) -> list[Row]:
+    """Make a row per roof, and per lighter one, in words and units that anyone can read: diagonal ones first."""
+    return [
+        dict(zip(ROOF_KEYS, (plane.gpu, roof.keys[0], name, kind, *rates, roof.is_measured), strict=True))
+        for roofs in (plane.level_roofs, plane.pipe_roofs)
+        for roof in roofs
+        for name in (joined(roof.keys, plane.gpu),)
+        for kind, value in (("peak", roof.peak), ("attainable", roof.attainable), ("full_clock", roof.full_clock))
+        if value
+        for rates in ((value, None) if roofs is plane.level_roofs else (None, value),)
+    ]
 
 
 def clock_text(clocks_hz: tuple[float, float] | None) -> str:
@@ -155,11 +212,3 @@ def clock_text(clocks_hz: tuple[float, float] | None) -> str:
     if high / low < BAND_FROM_RATIO:
         return fmt.si((low + high) / 2, "Hz")
     return f"{fmt.si(low, 'Hz')} to {fmt.si(high, 'Hz')}"
-
-
-def rounded(value: float | None) -> float | int | None:
-    """Round to what can be seen; whole numbers take less room without their `.0`."""
-    if value is None:
-        return None
-    rounded = fmt.round_significant(value, DIGITS)
-    return int(rounded) if rounded == int(rounded) else rounded

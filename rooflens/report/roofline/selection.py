@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from rooflens.model.verdict.sentences import binding_label
-from rooflens.report.plane.geometry import Box, text_px
+from rooflens.model.records import Gain
+from rooflens.model.roofline.unit_names import binding_label
+from rooflens.report.plane.geometry import Box, Boxes, text_px
 from rooflens.report.plane.marks import BAR_NAME_PX, BAR_PX
-from rooflens.report.plane.placement import LINE_PX, NEAR_PX
+from rooflens.report.plane.placement import LINE_PX, Canvas, Place, Text, around
 from rooflens.report.plane.plane import ALL, OWN, Plane, Point
 from rooflens.report.plane.viewport import POINT_AIR_PX, Sheet, point_box, radius_px
-from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, first_ghost, ghost_at
+from rooflens.report.roofline.choices import ghost_at, ghost_labels
 
 GAP_FROM = 1.1
 """A gap smaller than this would be hidden behind its own point."""
@@ -48,10 +49,20 @@ def own_boxes(plane: Plane, shown: Point, *, view: Sheet, level: str) -> list[Bo
         view: The plane at one size.
         level: The level that is shown.
     """
+    boxes = _steady_boxes(plane, shown, view, level)
+    first = next((move for move in shown.launch.gains if move[0] == 0), None)
+    if first is None:
+        return boxes
+    place = ghost_place(plane, shown, first, view, level)
+    ring = point_box(view.at(*_ghost_at(plane, shown, first[1])), radius_px(plane, shown.launch))
+    return [*boxes, ring, *(place.boxes if place else ())]
+
+
+def _steady_boxes(plane: Plane, shown: Point, view: Sheet, level: str) -> list[Box]:
+    """Make the boxes of what is the same for all moves of a launch."""
     own = [point for point in plane.points if point.launch.key == shown.launch.key]
     boxes = [_gap_line(shown, view)] if shows_gap(shown) else []
     boxes += _bar_boxes(shown, view)
-    boxes += _ghost_boxes(plane, shown, view)
     here, down = view.at(*shown.at)
     rights = [view.at(*point.at)[0] for point in own]
     rim = radius_px(plane, shown.launch) + POINT_AIR_PX
@@ -79,18 +90,22 @@ def _bar_boxes(shown: Point, view: Sheet) -> list[Box]:
     return [Box(right, down, BAR_PX / 2, 2, right), Box(name, down, half, LINE_PX / 2, right)]
 
 
-def _ghost_boxes(plane: Plane, shown: Point, view: Sheet) -> list[Box]:
-    """List the boxes of the ghost that is drawn first, and of its words at their longest."""
-    if (ghost := first_ghost(shown.launch)) is None:
-        return []
-    (label, short), gain = ghost
-    is_narrow = view.width_px < NARROW_PX
-    radius = radius_px(plane, shown.launch)
+def ghost_place(plane: Plane, shown: Point, move: tuple[int, Gain], view: Sheet, level: str) -> Place | None:
+    """Place the words at the ghost of a move, clear of all else that a picked launch shows; None without room.
+
+    The longest words of a size have the place, so that the same holds for a single launch and for one of several.
+    """
+    label, short = ghost_labels(*move, each=True)
+    radius, (x, y) = radius_px(plane, shown.launch), _ghost_at(plane, shown, move[1])
+    words = short if view.width_px < NARROW_PX else label
+    dots = (point_box(view.at(*place), radius) for place in ((x, y), shown.at))
+    canvas = Canvas(view, Boxes([*_steady_boxes(plane, shown, view, level), *dots]))
+    return canvas.find(Text((words,), x, y, around(radius)).places(view))
+
+
+def _ghost_at(plane: Plane, shown: Point, gain: Gain) -> tuple[float, float]:
     slope = next((roof.peak for roof in plane.level_roofs if shown.level in roof.keys), None)
-    right, down = view.at(*ghost_at(shown, gain, slope))
-    half = text_px(short if is_narrow else label) / 2
-    middle = (radius + NEAR_PX + half) * (1 if right < (NARROW_ROOM_PX if is_narrow else LABEL_ROOM_PX) else -1)
-    return [point_box((right, down), radius), Box(right + middle, down, half, LINE_PX / 2, right)]
+    return ghost_at(shown, gain, slope)
 
 
 def shows_gap(point: Point) -> bool:

@@ -8,9 +8,8 @@ from typing import Any
 
 import altair as alt
 
-from rooflens.report.plane.marks import table, ways
+from rooflens.report.plane.marks import rounded, table, ways
 from rooflens.report.plane.plane import DrawnLaunch, Plane, Point
-from rooflens.report.roofline.rows import rounded
 
 MOST = 8
 """Kernels whose paths are drawn while none is isolated; more would hide each other."""

@@ -8,8 +8,8 @@ from rooflens import format as fmt
 from rooflens.model.hotspots import leading_stall, waits_for
 from rooflens.model.records import Analysis, Hotspot, Inside, JudgedLoop, Wait
 from rooflens.model.roofline.opcodes import COPIES, WARPGROUP_PRODUCTS
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict.inside import LEAST_SHARE
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.words.labels import BOUND_LABELS, UNITS, file_label, stall_label
 
 MOST_ROWS = 8

@@ -225,16 +225,29 @@ def test_nothing_is_said_without_any_measure() -> None:
 
 @pytest.mark.parametrize(
     ("block", "shape"),
-    [((1, 32, 1), "1 x 32"), ((4, 8, 2), "4 x 8 x 2"), ((8, 32, 1), ""), ((4, 4, 1), ""), ((32, 8, 1), "")],
+    [
+        *(((1, 32, 1), "1 x 32"), ((4, 8, 2), "4 x 8 x 2"), ((3, 3, 1), "3 x 3"), ((4, 4, 1), "4 x 4")),
+        *(((8, 32, 1), ""), ((4, 3, 1), ""), ((1, 1, 1), ""), ((32, 8, 1), "")),
+    ],
 )
 def test_upright_blocks_are_told_to_turn(block: tuple[int, int, int], shape: str) -> None:
-    """With fewer threads along x than the 8 values of a sector, and more along y, a warp's rows lie along y."""
+    """With fewer threads along x than the 8 values of a sector, and no fewer along y, a warp's rows lie along y."""
     kernel = {"code_totals": _totals(750_000), "block": block}
     found = found_by(uncoalesced_global_load, make_facts(kernel=kernel))
     assert found is not None
-    assert found.move.startswith(
-        f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}:"
-    ) is (shape != "")
+    assert found.move.startswith("turn the block shape") is (shape != "")
+    assert f"lie along y in blocks of {shape}:" in found.move or not shape
+
+
+def test_stores_of_unknown_number_are_no_more_of_l1_than_passes_l2() -> None:
+    """What is stored goes on to L2: where that is 4 % busy and L1 80, a twentieth of L1's work is stores at most."""
+    busy = {"l1": 0.8, "l2": 0.04}
+    counters = {"global_store_bytes_per_sector": 4.0}
+    found = found_by(uncoalesced_global_store, make_facts(counters, busy, **at_limiter("l1", 0.8)))
+    assert found is not None
+    assert found.waste is not None
+    assert found.waste.parts["l1"] == pytest.approx(0.05)
+    assert found.gain == pytest.approx(1 / (1 - 0.05))
 
 
 def test_sectors_of_atomics_are_no_stores() -> None:

@@ -291,3 +291,21 @@ def test_one_block_leaves_all_sms_but_one_idle_on_any_gpu(blocks: float, time_ns
         assert "1 block, on one SM" in found.move
         assert found.gain is None
         assert unsaid(found.evidence, found.move) == []
+
+
+@pytest.mark.parametrize(
+    ("atomics", "kind", "gain"),
+    [
+        # The busiest slice works 900 of 1,000 cycles, the average one 300: 60 % of the time goes with the queue.
+        ({"l2_atomic_sectors": 500.0, "l2_bytes": 32000.0}, "atomics", 2.5),
+        ({"l2_atomic_sectors": 10.0, "l2_bytes": 32000.0}, None, 1 / 0.8),
+        ({}, None, 1 / 0.8),
+    ],
+)
+def test_atomics_that_queue_up_at_one_slice(atomics: dict[str, float], kind: str | None, gain: float) -> None:
+    """Many threads that update few addresses keep one slice of L2 busy; strides that do are spread by padding."""
+    cycles = {"l2_cycles_active_avg": 300.0, "l2_cycles_active_max": 900.0, "l2_cycles_elapsed_avg": 1000.0}
+    found = partition_imbalance(make_facts({**cycles, **atomics}, {"l2": 0.1}))
+    assert found is not None
+    assert (found.kind, found.gain) == (kind, pytest.approx(gain))
+    assert ("atomics" in found.move) is (kind == "atomics")

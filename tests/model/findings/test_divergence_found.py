@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import prod
 
 import pytest
+from msgspec.structs import replace
 from support.findings import at_limiter, found_by, make_facts, unsaid
 
 from rooflens.model.findings.launch import partial_warps, thread_divergence, warp_fill
 from rooflens.model.findings.rule import Found
-from rooflens.model.records import Hotspot
+from rooflens.model.records import Hotspot, Level
 
 
 @pytest.mark.parametrize(("threads", "said"), [(24.0, False), (23.9, True)])
@@ -145,3 +146,23 @@ def test_tiny_blocks_hold_a_waiting_kernel_back_where_there_are_many() -> None:
 def test_the_size_of_no_block_is_no_finding() -> None:
     """Ranges and graphs have no block."""
     assert partial_warps(make_facts()) is None
+
+
+def test_partly_filled_warps_keep_l1_busy_with_accesses_for_few_threads() -> None:
+    """Blocks of 8 threads: three quarters of the accesses go, each takes two passes of L1, one of which goes too."""
+    counters = {"block_size": 8.0, "lsu_inst": 1e6, "l1_data_bytes": 2e6 * 128}
+    facts = make_facts(counters, {"l1": 0.8}, kernel={"block": (8, 1, 1)}, **at_limiter("l1", 0.8))
+    level = Level(share=0.8, stages={"data": 0.8, "lsu_input": 0.2})
+    found = found_by(partial_warps, replace(facts, levels={**facts.levels, "l1": level}))
+    assert found is not None
+    assert found.gain == pytest.approx(1 / (1 - 0.75 / 2))
+
+
+def test_a_full_input_of_l1_is_relieved_of_accesses() -> None:
+    """Three quarters of the accesses leave a fifth of input and a tenth of data: requests to L2, at 30 %, are next."""
+    counters = {"block_size": 8.0, "lsu_inst": 1e6, "l1_data_bytes": 1e6 * 128}
+    facts = make_facts(counters, {"l1": 0.8}, kernel={"block": (8, 1, 1)}, **at_limiter("l1", 0.8))
+    level = Level(share=0.8, stages={"data": 0.4, "lsu_input": 0.8, "to_l2": 0.3})
+    found = found_by(partial_warps, replace(facts, levels={**facts.levels, "l1": level}))
+    assert found is not None
+    assert found.gain == pytest.approx(0.8 / 0.3)

@@ -97,3 +97,30 @@ def test_what_passes_are_of_shows_in_the_hits(hits: float | None, kind: str) -> 
     found = found_by(many_wavefronts, make_facts(counters, {"l1": 0.4}))
     assert found is not None
     assert found.kind == kind
+
+
+@pytest.mark.parametrize(("taken", "said"), [(0.0002, False), (0.009, False), (0.02, True)])
+def test_nothing_is_divided_by_a_per_cent_of_one_digit(taken: float, *, said: bool) -> None:
+    """A print has hundredths: `0.02 %` may be half as much again, and a unit that idles tells nothing of accesses."""
+    counters = {"sol_compute": taken, "sol_l1_active_share": 0.3, "sm_cycles_active_avg": 1.0, "elapsed_cycles": 2.0}
+    facts = make_facts(counters, {"l1": 0.1}, kernel={"compute_capability": "7.5"})
+    assert (many_wavefronts(facts) is not None) is said
+
+
+@pytest.mark.parametrize(
+    ("blocks", "gain"),
+    [
+        # Half of the passes can go, and L1 works 20 % of the time: at most those 20 % are won.
+        (None, 1 / 0.8),
+        (10.0, 1 / 0.8),
+        # Of 10 SMs four have a block: L1 of these works half of the time.
+        (4.0, 2.0),
+    ],
+)
+def test_no_more_is_won_than_the_time_its_unit_works(blocks: float | None, gain: float) -> None:
+    """Where nothing is full and no wait is known, the rest of the time goes to something else."""
+    counters = {"l1_data_bytes": 16000.0 * 128, "lsu_inst": 1000.0, "sm_count": 10.0, "grid_size": blocks, **_SHARED}
+    known = {name: value for name, value in counters.items() if value is not None}
+    found = found_by(many_wavefronts, make_facts(known, {"l1": 0.2, "smem": 0.0}))
+    assert found is not None
+    assert found.gain == pytest.approx(gain)

@@ -76,6 +76,7 @@ def test_a_peak_that_the_resolver_made_of_a_rate_says_so() -> None:
             {"dram_bytes": 6.5e8, "dram_bus_share": 0.5},
             {
                 "compute_capability": "10.0",
+                "gpu": "NVIDIA Unheard",
                 "counter_sources": {"dram_bus_share": "dram__throughput.avg.pct_of_peak_sustained_elapsed"},
             },
         ),
@@ -193,3 +194,27 @@ def test_nothing_else_looks_for_a_peak() -> None:
                 if "_peak_" in text and text.isidentifier() and where != "roofline/roof.py":
                     looks.add((where, text))
     assert looks == _MAY
+
+
+def test_a_nameless_gpu_has_the_dram_of_its_chip() -> None:
+    """B300 and GB300 move 7.67 and 8.00 TB/s: 16.9 MB in 68.5 us, 247 GB/s, are at least 3.1 % of either."""
+    kernel = make_kernel({"dram_bytes": 16.9e6, "duration_ns": 68.5e3}, compute_capability="10.3")
+    found = roof("dram", kernel)
+    assert found is not None
+    assert (found.value, found.source, found.clock) == (8e12, "datasheet", "rated")
+    assert "7.67" in found.of
+    assert "CC 10.3" in found.of
+    assert place_levels(kernel)["dram"].share == pytest.approx(16.9e6 / 68.5e-6 / 8e12)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        {"compute_capability": "9.0"},  # 2.0 TB/s on an H100 PCIe, 4.9 on a GH200
+        {"compute_capability": "10.3", "gpu": "NVIDIA Unheard"},
+        {"compute_capability": None},
+    ],
+)
+def test_boards_that_differ_or_are_not_known_give_no_roof(kernel: dict[str, str | None]) -> None:
+    """Nothing is taken from a datasheet of another board."""
+    assert roof("dram", make_kernel({"dram_bytes": 1e6}, **kernel)) is None

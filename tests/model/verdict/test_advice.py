@@ -394,3 +394,49 @@ def test_a_full_memory_side_without_a_name_is_shared_memory_where_warps_queue_fo
     move = analyze(make_kernel(counters)).verdict.moves[0].text
     assert move.startswith("take load off shared memory") == is_shared
     assert ("43 % of their time" in move.replace("\u00a0", " ")) == is_shared
+
+
+@pytest.mark.parametrize(
+    ("dram", "excess", "place"),
+    [
+        (0.74, 0.05, 2),  # of the bytes that are asked for 74 % of the peak: behind what fills the rest of it
+        (0.70, 0.05, None),
+        (0.74, 0.30, None),  # a third of the sectors in vain: these go first
+    ],
+)
+def test_a_nearly_full_dram_needs_fewer_bytes(dram: float, excess: float, place: int | None) -> None:
+    """From 72 % of DRAM's peak on, with its sectors used, one of the first three moves is to move less."""
+    counters = {
+        "dram_bus_share": dram,
+        "l2_tag_share": 0.4,
+        "l1_data_share": 0.3,
+        "issue_active_share": 0.2,
+        "global_touched_sectors": 1e6,
+        "global_ideal_sectors": 1e6 * (1 - excess),
+        "theoretical_occupancy": 0.75,
+        "warp_latency_cycles": 50.0,
+        "stall_long_scoreboard_cycles": 42.0,
+        "achieved_occupancy": 0.74,
+        "dram_bytes": 32e6,
+    }
+    kinds = [move.kind for move in analyze(make_kernel(counters)).verdict.moves][:3]
+    assert (kinds.index("fuse") if "fuse" in kinds else None) == place, kinds
+
+
+def test_a_full_pipe_and_the_wait_for_it_are_one_move() -> None:
+    """What to do is the pipe's, what it costs the wait's: a reader is told once, with the gain."""
+    counters = {
+        "alu_inst_share": 0.68,
+        "issue_active_share": 0.5,
+        "dram_bus_share": 0.1,
+        "l2_tag_share": 0.1,
+        "warp_latency_cycles": 13.6,
+        "stall_math_pipe_throttle_cycles": 4.4,
+        "eligible_warps_per_cycle": 0.5,
+        "issue_active_per_cycle": 0.5,
+    }
+    first, *others = analyze(make_kernel(counters)).verdict.moves
+    assert (first.kind, first.finding) == ("index", "stall_math_pipe_throttle")
+    assert first.gain is not None
+    assert "68 % busy; warps spend 32 % of their time" in first.text.replace("\u00a0", " ")
+    assert "math pipe" not in "".join(move.text for move in others)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from msgspec import structs
-from support.kernels import make_kernel
+from msgspec.structs import replace
+from support.kernels import make_case, make_kernel
 
 from rooflens.model.analyze import analyze
-from rooflens.model.records import Kernel, Move, Verdict
+from rooflens.model.records import Gain, Kernel, Move, Verdict
+from rooflens.model.verdict.pipelined import each_once, with_tensor_moves
 from rooflens.model.verdict.spelling import LADDER
 
 _WAITS = {"warp_latency_cycles": 10.0, "issue_active_per_cycle": 0.3, "eligible_warps_per_cycle": 0.3}
@@ -115,3 +118,57 @@ def test_a_full_l2_is_relieved_by_order_or_by_multicast() -> None:
     ).verdict
     assert kinds(missing)[0] == "cache"
     assert "multicast" in hitting.moves[0].text
+
+
+def test_a_larger_known_gain_goes_before_a_smaller_one() -> None:
+    """A move of a tensor kernel with 1.2x stands behind one with 2.0x, and one without a gain keeps its place."""
+    facts = make_case({"tensor_pipe": 0.2, "l2": 0.2}, {"stall_long_scoreboard_share": 0.5})
+    facts = replace(facts, stall_shares={"long_scoreboard": 0.5})
+    moves = (Move("more tiles", "inflight", gain=Gain(1.2)), Move("more warps", "occupancy", gain=Gain(2.0)))
+    kinds = [(move.kind, move.gain and move.gain.factor) for move in with_tensor_moves(facts, moves)]
+    assert kinds.index(("occupancy", 2.0)) < kinds.index(("inflight", 1.2))
+    assert kinds[0] == ("overlap", None)
+
+
+def test_one_piece_of_advice_is_given_once() -> None:
+    """A tail and a low occupancy both ask for one block more; loads and stores for one block shape."""
+    moves = (
+        Move("turn the block shape: global loads waste 87 %", "shape"),
+        Move("turn the block shape: global stores waste 88 %", "shape"),
+        Move("make the block size a multiple of 32 threads: blocks of 9", "shape"),
+        Move("let SMs hold 3 blocks at once: of 1.1 waves the last is 10 % full", "occupancy"),
+        Move("raise occupancy, now at most 33 %: 33 kB would allow 3", "occupancy"),
+        Move("let neighbouring threads read neighbouring addresses: loads", "coalesce"),
+        Move("let neighbouring threads write neighbouring addresses: stores", "coalesce"),
+    )
+    assert [moves.index(move) for move in each_once(moves)] == [0, 2, 3, 5, 6]
+
+
+def test_of_two_ways_the_one_that_was_said_is_left_out() -> None:
+    """Where several results are advised already, low occupancy asks for more warps alone."""
+    two = Move("let each thread compute more results, as L1 is busy; or raise occupancy, now at most 67 %", "results")
+    first, second = each_once((Move("compute several results: L1 is 65 % busy", "results"), two))
+    assert (second.text, second.kind) == ("raise occupancy, now at most 67 %", "occupancy")
+    assert next(each_once((two,))) == two
+    assert first.kind == "results"
+
+
+@pytest.mark.parametrize(
+    ("capability", "opcodes", "through_registers"),
+    [
+        ("10.3", {}, False),
+        ("9.0", {"HGMMA.64x128x16.F32.BF16": 10, "FFMA": 1}, False),
+        ("9.0", {"HMMA.16816.F32.BF16": 10, "FFMA": 1}, True),
+        ("8.6", {}, True),
+        ("12.0", {}, True),
+    ],
+)
+def test_products_that_read_shared_memory_need_no_ldmatrix(
+    capability: str, opcodes: dict[str, int], *, through_registers: bool
+) -> None:
+    """Operands of wgmma and tcgen05 come from shared memory directly; mma takes them from registers."""
+    counters = {"tensor_active_share": 0.4, "dram_bus_share": 0.3}
+    moves = analyze(make_kernel(counters, compute_capability=capability, warp_opcodes=opcodes)).verdict.moves
+    wide = next(one for one in moves if one.kind == "wide")
+    assert ("ldmatrix" in wide.text) is through_registers
+    assert ("TMA" in wide.text) is not through_registers

@@ -12,10 +12,11 @@ from support.roofs import own_roof
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.find import RULES
 from rooflens.model.records import Finding, Gain, Level, Outside, Rule, Severity, Verdict
+from rooflens.model.roofline.unit_names import bottleneck_words
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.decide import WHAT_FILLS_A_UNIT, decide, write_verdict
-from rooflens.model.verdict.sentences import bottleneck_words, share_words
+from rooflens.report.words.gain_and_limit import share_words
 
 COLLECT = "`rooflens profile "
 LOW = {"dram": 0.2, "fp32": 0.1}
@@ -812,3 +813,15 @@ def test_a_full_l2_is_told_the_next_step_and_not_the_one_taken(of_l1: float, *, 
     """A kernel with tiles is advised to use larger ones, or to go through L1 if nothing hits there."""
     held = {"smem_static_per_block_bytes": 4096.0 * tiles, "l1_hit_rate": of_l1, "l2_hit_rate": 0.99}
     assert reach(decide(make_case({"l2": 0.9}, held))).moves[0].kind == kind
+
+
+@pytest.mark.parametrize(("capability", "named"), [("10.0", "l1"), ("8.9", None)])
+def test_a_per_cent_that_leads_is_called_after_its_level(capability: str, named: str | None) -> None:
+    """NVIDIA's L1 at 85 % beside L2 at 54: it is L1, unless the chip counts requests of L1 twice."""
+    counters = {"sol_l1_active_share": 0.85, "sol_l2_share": 0.54, "l2_internal_share": 0.54, "dram_bus_share": 0.27}
+    verdict = analyze(make_kernel(counters, compute_capability=capability)).verdict
+    assert (verdict.bound, verdict.resource) == ("memory", named)
+    # L1's time is of active cycles, and L2's is not the longest: no floor of today's traffic is known.
+    assert verdict.today is None
+    if named:
+        assert "85 % by NVIDIA's per cent" in verdict.sentence.replace("\u00a0", " ")

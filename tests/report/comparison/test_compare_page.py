@@ -161,7 +161,8 @@ def test_single_samples_are_marked_and_not_judged() -> None:
     before = samples.every_verdict()[:1]
     one = compared(before, [timed(before[0], 2)], (1.0,))
     html = text_of(judged_page([one, replace(one, program="other")], Gate(1.05)))
-    assert html.count("2.00x slower (1 run each)") == 6  # a row of the overview, a headline and a row for each program
+    # A row of the overview, and for each program a headline, what became of its kernel, and a row.
+    assert html.count("2.00x slower (1 run each)") == 8
     assert "1 run each, so noise is unknown; +100.0 % is more than the 10 % that single runs may differ by." in html
     assert "The gate could not judge" in html
 

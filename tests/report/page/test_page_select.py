@@ -240,3 +240,45 @@ def test_zoom_buttons_move_both_axes(open_page: Callable[..., Page]) -> None:
     opened.page.click("[data-zoom=reset]")
     opened.settle()
     assert ticks() == whole
+
+
+def test_a_box_drawn_with_shift_is_zoomed_into_and_back_undoes_it(open_page: Callable[..., Page]) -> None:
+    """A drag with shift held fills the plane with its box, at the proportions of the axes; Back shows all again."""
+    opened = Opened(open_page(placed()))
+    page = opened.page
+    box = page.locator(".plane:visible .chart svg").bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 3
+    page.keyboard.down("Shift")
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 60, y + 40, steps=4)
+    page.mouse.move(x + 120, y + 60, steps=4)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    opened.until("location.hash.startsWith('#zoom=')")
+    low_x, high_x, low_y, high_y = map(float, opened.state("zoom").split(","))
+    assert 0 < low_x < high_x
+    assert 0 < low_y < high_y
+    assert opened.state("k") == ""
+    page.go_back()
+    opened.until("lens.state.zoom === ''")
+    assert opened.fragment() == ""
+
+
+def test_a_plane_that_filters_empty_says_so(open_page: Callable[..., Page]) -> None:
+    """Filters that leave kernels on another GPU show its plane; where they leave none the plane says that."""
+    t4 = samples.analysis(
+        samples.Sample("copy", "memory", 90, "dram", {"dram": 1e7}, {"fp32": 1e7}, chip=samples.T4), index=6
+    )
+    opened = Opened(open_page([*placed(), t4]))
+    empty = opened.page.locator("[data-empty]:visible")
+    assert empty.count() == 0
+    opened.choose(q="copy tesla")
+    assert set(opened.points()) == {"k6"}
+    assert empty.count() == 0
+    opened.choose(q="no such kernel")
+    assert empty.inner_text() == "The filters leave no kernel on this GPU."
+    opened.choose(q="")
+    assert empty.count() == 0
+    assert set(opened.points()) == DRAWN

@@ -13,14 +13,16 @@ from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.roofline import picture as picture_module
-from rooflens.report.roofline.picture import Picture, draw_rooflines
+from rooflens.report.roofline.picture import SLIDE, Picture, draw_rooflines
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def draw(analyses: Sequence[Analysis], *, title: str = "attention", dark: bool = False) -> Picture:
     """Draw the rooflines of a page."""
-    return draw_rooflines(build_content([samples.report(analyses)], title, default_thresholds()), dark=dark)
+    return draw_rooflines(
+        build_content([samples.report(analyses)], title, default_thresholds()), replace(SLIDE, dark=dark)
+    )
 
 
 @pytest.fixture(scope="module")

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any
 
 import pytest
 from drawn_text import Drawn, troubles
-from planes import make_spec, random_kernels
+from msgspec.structs import replace
+from planes import make_plane, make_spec, random_kernels
 from support import samples
 
 from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
-from rooflens.model.records import Analysis
+from rooflens.model.records import Analysis, Gain, Move
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
+from rooflens.report.plane.geometry import Boxes
 from rooflens.report.plane.names import short_names
+from rooflens.report.plane.viewport import SIZES as VIEWS
+from rooflens.report.plane.viewport import Sheet
+from rooflens.report.roofline.selection import ghost_place, own_boxes, shown_at
 
 SIZES = ((740, 440), (800, 440), (560, 440), (270, 320))
 LEVELS = ("own", "dram", "l2", "l1", "smem", "all")
+
+MOVES = [Move(f"move {at}", "code") for at in range(3)]
 
 PLANES = {
     "one": samples.every_verdict()[:1],
@@ -129,3 +138,31 @@ def test_launches_of_one_kernel_share_a_name_that_counts_them() -> None:
     """Five launches side by side have one name with their number, not five names."""
     kernel = samples.Sample("gemm", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e7})
     assert list(_names([samples.analysis(kernel, i) for i in range(5)]).values()) == ["gemm x5"]
+
+
+def test_words_at_a_ghost_are_over_nothing_of_their_kernel() -> None:
+    """At every level and size the words at a ghost keep clear of the rings, names and bar of their kernel."""
+    gains = tuple(replace(move, gain=Gain(factor, 1e6)) for move, factor in zip(MOVES, (1.02, 1.4, 4.0), strict=True))
+    analyses = [replace(one, verdict=replace(one.verdict, moves=gains)) for one in samples.every_verdict()[:5]]
+    plane, bare, hits, placed = make_plane(analyses), make_plane(samples.every_verdict()[:5]), [], 0
+    for level, size in product(plane.choices, VIEWS):
+        view = Sheet(plane.x_domain(level), plane.y_domain(level), size.width_px, size.height_px)
+        for point, without in zip(*(shown_at(one.points, level) for one in (plane, bare)), strict=True):
+            boxes = Boxes(own_boxes(bare, without, view=view, level=level))
+            found = [place for move in point.launch.gains if (place := ghost_place(plane, point, move, view, level))]
+            placed += len(found)
+            hits += [(level, size, place.row) for place in found for box in place.boxes if boxes.hits(box)]
+    assert hits == []
+    assert placed > 100
+
+
+def test_an_axis_has_three_labels_on_a_telephone() -> None:
+    """Intensities span three powers of ten at every level, wherever kernels are: a narrow plane labels no others."""
+    wrong = []
+    for seed in range(12):
+        plane = make_plane(random_kernels(seed))
+        for level in plane.choices if plane.points else ():
+            low, high = map(log10, plane.x_domain(level))
+            if floor(high) - ceil(low) < 2:
+                wrong.append((seed, level, low, high))
+    assert wrong == []

@@ -118,13 +118,22 @@
     for (const figure of [...some].sort((a, b) => inSight(a) - inSight(b))) request(figure);
   }
 
-  // A roofline belongs to one GPU: the chosen one, that of the isolated kernel, or the one with most time.
+  // A roofline belongs to one GPU: the chosen one, that of the isolated kernel, or the first one that the filters leave
+  // a kernel on. Where they leave none it says so.
   const planes = [...document.querySelectorAll(".plane")];
+  function gpusLeft() {
+    const hidden = lens.hidden();
+    return new Set([...lens.items.values()].filter((item) => !hidden[item.k]).map((item) => item.gpu));
+  }
   function showPlanes(every = false) {
     const wanted = lens.state.gpu || lens.picked()?.gpu;
-    const shown = planes.find((plane) => plane.dataset.gpu === wanted) || planes[0];
+    const left = gpusLeft();
+    const shown = planes.find((plane) => plane.dataset.gpu === wanted)
+      || planes.find((plane) => left.has(plane.dataset.gpu)) || planes[0];
     for (const plane of planes) {
       plane.hidden = plane !== shown && !every;
+      const empty = plane.querySelector("[data-empty]");
+      if (empty) empty.hidden = left.has(plane.dataset.gpu) || !lens.filtered();
       const radios = [...plane.querySelectorAll(".levels input")];
       const chosen = radios.find((radio) => radio.value === lens.state.level);
       const level = chosen || radios.find((radio) => radio.defaultChecked);
@@ -201,6 +210,9 @@
   const REST_MS = 250;
   function watch(figure) {
     let waiting = 0;
+    figure.view.addSignalListener("box", (_, box) => {
+      if (box.x && box.y) figure.boxed = [...box.x, ...box.y];
+    });
     const moved = () => {
       clearTimeout(waiting);
       waiting = setTimeout(() => {
@@ -213,6 +225,26 @@
       }, REST_MS);
     };
     for (const end of ENDS) figure.view.addSignalListener(end, moved);
+  }
+
+  // A drag with shift held: what its box encloses fills the plane, and Back leads out again.
+  addEventListener("pointerup", () => setTimeout(() => {
+    for (const figure of figures.filter(({ boxed }) => boxed)) {
+      const { boxed } = figure;
+      figure.boxed = null;
+      const sight = inSight(figure);
+      const parts = [0, 2].map((i) => Math.log(boxed[i + 1] / boxed[i]) / Math.log(sight[i + 1] / sight[i]));
+      if (Math.min(...parts) > LEAST_PART) lens.set({ zoom: words(grown(boxed, parts)) });
+    }
+  }));
+  const LEAST_PART = 0.02;
+  // The axes keep their proportions, as the slopes of names rely on them: the shorter side grows about its middle.
+  function grown(box, parts) {
+    return [0, 2].flatMap((i) => {
+      const middle = Math.sqrt(box[i] * box[i + 1]);
+      const half = (box[i + 1] / box[i]) ** (Math.max(...parts) / parts[i / 2] / 2);
+      return [middle / half, middle * half];
+    });
   }
 
   // Both axes move by the same factor: the slopes that labels follow stay as they are.

@@ -3,7 +3,7 @@
  * lens: what the page shows, in one place.
  *
  * lens.state      the choices; "" (or [], 100) means no choice was made
- * lens.set(part)  merges choices, writes the address's fragment, and tells every listener; a filter or a level is a step
+ * lens.set(part)  merges choices, writes the address's fragment, and tells every listener; a filter, a level or a zoom is a step
  *                 that Back undoes
  * lens.join(key) shows the kernel of a launch with those that were joined before, and no other; again lets it go
  * lens.save()     writes the fragment at once
@@ -27,7 +27,7 @@ const lens = (() => {
   });
   const FILTERS = ["only", "gpu", "report", "precision", "verdicts", "range", "process", "device", "top", "q"];
   const EXACT = { gpu: "gpu", report: "r", precision: "precision", range: "range", process: "process", device: "device" };
-  const STEPS = [...FILTERS, "level"];
+  const STEPS = [...FILTERS, "level", "zoom"];
   const WRITE_AFTER_MS = 120;
   const ONE_STEP_MS = 1500;
 

@@ -8,11 +8,13 @@ from itertools import islice
 from rooflens import format as fmt
 from rooflens.model.hotspots import caller_of, hottest
 from rooflens.model.records import Analysis, Finding, ratio
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import KernelSummary, best_move, cautions
-from rooflens.model.verdict.sentences import best_gain_words, limit_factor_words, resource_label, without_move
+from rooflens.model.verdict.sentences import without_move
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
 from rooflens.report.words.findings import code_of, confidence_words, costing, shown
+from rooflens.report.words.gain_and_limit import best_gain_words, limit_factor_words
 from rooflens.report.words.inside import inside_line
 from rooflens.report.words.kernel import NAME_WIDTH, file_of, plain, shares, short_name
 from rooflens.report.words.labels import flag_label, flag_name, place_label
