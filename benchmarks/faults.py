@@ -54,8 +54,8 @@ from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.model.records import Kernel, Run
-from rooflens.model.store.dataset import Store, StoredReport
-from rooflens.model.store.tables import ReportRows, report_tables
+from rooflens.model.store.dataset import Store, StoredReport, report_files
+from rooflens.model.store.tables import ReportRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -310,17 +310,17 @@ def together(count: Count, folder: Path, times: int) -> None:
 
 
 def writers(count: Count, folder: Path, times: int) -> None:
-    """Kill one of two writers that replace each other's reports: whatever was committed stays, whole and once."""
+    """Kill three writers that replace each other's reports, one by one: what was committed stays, whole and once."""
     chance, known, store = random.Random(count.seed), set[str](), folder / "store"  # noqa: S311 - repeatable
     start = multiprocessing.get_context("spawn").Process
     while count.faults < times:
-        both = [start(target=_write, args=(store, count.faults + more)) for more in range(2)]
-        for writer in both:
+        several = [start(target=_write, args=(store, count.faults + more)) for more in range(3)]
+        for writer in several:
             writer.start()
         until_s = time.monotonic() + LONGEST_S
-        while not known and not Store(store).run_ids() and time.monotonic() < until_s:
+        while not known and not Store(store).digests() and time.monotonic() < until_s:
             time.sleep(0.05)
-        for writer in both:
+        for writer in several:
             time.sleep(chance.uniform(0.3, 2.0))
             writer.kill()
             writer.join()
@@ -340,8 +340,9 @@ def _write(folder: Path, seed: int) -> None:
             rows.append(
                 ReportRows(Run(digest, source, 1, _OF_EACH, synthetic=True, host=str(chance.random())), kernels)
             )
-        with Store(folder).writing() as writer:
-            writer.add_reports(report_tables(*rows))
+        store = Store(folder)
+        store.prepare()
+        store.put([report_files(one) for one in rows])
 
 
 def _wrong_with(folder: Path, known: set[str]) -> str:
@@ -376,7 +377,7 @@ def workers(count: Count, folder: Path, times: int) -> None:
                 named = [Path(source).name for source, _ in done.failures]
                 count.seen[f"{name}: {done.report_count} stored, {len(named)} named"] += 1
                 count.lose(named != [DIES], f"{name}: named {named}")
-                count.lose(len(store.run_ids()) != 10, f"{name}: {len(store.run_ids())} stored")
+                count.lose(len(store.digests()) != 10, f"{name}: {len(store.digests())} stored")
 
 
 def _die(path: Path) -> Unprofiled | None:

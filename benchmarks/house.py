@@ -3,10 +3,10 @@
     python benchmarks/house.py [--run] [ROOT]
 
 Prints one line per measure, for the checkout at ROOT or for this one, so that two checkouts can be compared, with the
-lines of each capability (`CAPABILITIES`), so that growth is seen where it happens. With `--run`, which takes some
-minutes, it also runs the commands of `COMMANDS` on the checkout's fixtures and prints which share of the package's
-statements run, and how many functions, files and record types one kernel's `dram_bytes` passes on its way to JSON,
-to a page and into a store. What runs in other processes does not count.
+lines of each capability (`CAPABILITIES`, whose paths must exist), so that growth is seen where it happens. With
+`--run`, which takes some minutes, it also runs the commands of `COMMANDS` on the checkout's fixtures and prints which
+share of the package's statements run, and how many functions, files and record types one kernel's `dram_bytes` passes
+on its way to JSON, to a page and into a store. What runs in other processes does not count.
 """
 
 from __future__ import annotations
@@ -72,38 +72,34 @@ CAPABILITIES = {
     "ground": ("*.py",),
     "reading": ("ingest",),
     "collecting": (
-        *("collect", "ingest/ncu", "collecting.py", "doctor.py", "api/profiling.py", "api/marking.py", "api/magic.py"),
+        *("collect", "api/profiling.py", "api/marking.py", "api/magic.py"),
         *(f"cli/commands/{name}.py" for name in ("collect", "profile", "calibrate", "doctor", "metrics")),
     ),
     "workloads": ("workloads", "cli/commands/workloads.py", "report/text/workloads.py"),
     "model": ("model",),
     "report": ("report", "gpus"),
     "comparison": (
-        *("model/compare", "model/same_work.py", "report/comparison", "report/ladder.py", "report/text/comparison.py"),
-        *("report/rungs.py", "report/ladder_data.py", "report/words/ladder.py", "report/words/change.py"),
+        *("model/compare", "model/same_work.py", "report/comparison"),
+        *("report/ladder_data.py", "report/words/ladder.py", "report/words/change.py"),
         *("report/page/ladder.py", "report/roofline/versions.py", "api/comparison.py", "cli/commands/compare.py"),
     ),
     "forecast": (
-        *("model/predict", "report/forecast", "report/assets/forecast", "report/text/forecast.py"),
+        *("model/predict", "report/forecast"),
         *(
             "report/words/forecast.py",
             "report/words/expectations.py",
-            "report/text/what_if.py",
             "report/page/expectations.py",
-            "report/page/cards/expectation.py",
+            "report/kernel/expectation.py",
         ),
         *("report/page/sweeps.py", "cli/commands/predict.py", "cli/expectations.py"),
     ),
     "timelines": (
-        *("ingest/timelines", "model/timeline.py", "model/unprofiled.py", "report/program.py", "report/page/along.py"),
+        *("ingest/timelines", "model/timeline.py", "model/unprofiled.py"),
         *("report/trace", "report/words/program.py", "report/words/trace.py", "report/page/program_map.py"),
         *("writing/annotating.py", "cli/commands/annotate.py"),
     ),
     "store": ("model/store", "cli/commands/ingest.py"),
-    "sharing": (
-        *("writing/sharing.py", "ingest/reports/encoding.py", "ingest/messages/writing.py", "cli/commands/share.py"),
-    ),
-    "checks, annotations": ("gating", "report/ci", "model/compare/checklist.py", "cli/commands/check.py"),
+    "sharing": (*("writing/sharing.py", "ingest/reports/encoding.py", "cli/commands/share.py"),),
     "doors": ("cli", "api", "mcp", "writing", "skills", "analyzing.py"),
 }
 """What rooflens can do -> the folders and files that do it; of those that hold a file the longest counts."""
@@ -146,6 +142,12 @@ def _lines_by_capability(package: Path) -> dict[str, str]:
             text = path.read_text("utf-8")
             lines[_capability(place)][path.suffix == ".py"] += text.count("\n")
     return {f"lines of {name}: Python, other": f"{of[True]:,}, {of[False]:,}" for name, of in lines.items()}
+
+
+def stale_paths() -> list[str]:
+    """List the paths of `CAPABILITIES` that this file's own checkout does not hold."""
+    package = Path(__file__).resolve().parents[1] / "rooflens"
+    return [one for held in CAPABILITIES.values() for one in held if not list(package.glob(one))]
 
 
 def _capability(place: str) -> str:
@@ -304,6 +306,8 @@ def _statements(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:
 
 
 if __name__ == "__main__":
+    if stale := stale_paths():
+        sys.exit(f"error: CAPABILITIES names what is no longer there: {', '.join(stale)}")
     given = [one for one in sys.argv[1:] if one != "--run"]
     place = Path(given[0] if given else Path(__file__).parents[1]).resolve()
     for measure in (measures, run_measures)[: 1 + ("--run" in sys.argv)]:

@@ -94,11 +94,7 @@ def table_text(file: Path) -> str:
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     table = pq.read_table(file)
-    drop = [
-        name
-        for name in table.column_names
-        if name in {"failed_unix_s", "ingested_unix_s", "analyzed_unix_ns", "stored_unix_ns", "run_id"}
-    ]
+    drop = [name for name in table.column_names if name in {"failed_unix_s", "ingested_unix_s", "inputs_digest"}]
     rows = table.drop_columns(drop).to_pylist()
     lines = (json.dumps(row, default=str, sort_keys=True) for row in rows)
     return "\n".join([str(table.schema.remove_metadata()), *lines])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rooflens.api.profiling import profile
     from rooflens.api.report import Group, Report
     from rooflens.api.spots import Hotspot
-    from rooflens.api.verbs import annotate, figure, gpus, ingest, predict, trace
+    from rooflens.api.verbs import annotate, figure, gpus, ingest_reports, predict, trace
     from rooflens.api.verdict import Verdict
     from rooflens.errors import RooflensError
 
@@ -44,7 +44,7 @@ __all__ = [
     "compare",
     "figure",
     "gpus",
-    "ingest",
+    "ingest_reports",
     "load_ipython_extension",
     "open",
     "predict",
@@ -65,13 +65,14 @@ _PLACES = {
     "compare": "api.comparison",
     "figure": "api.verbs",
     "gpus": "api.verbs",
+    "ingest_reports": "api.verbs",
     "load_ipython_extension": "api.magic",
     "open": "api.opening",
     "predict": "api.verbs",
     "profile": "api.profiling",
     "trace": "api.verbs",
 }
-"""Public name -> its module; `ingest` is also a package, which `rooflens/ingest/__init__.py` makes callable."""
+"""Public name -> its module."""
 
 if not TYPE_CHECKING:  # type checkers take the names from above, and must see no others
 
@@ -79,10 +80,8 @@ if not TYPE_CHECKING:  # type checkers take the names from above, and must see n
         """Import a public name at its first use."""
         from importlib import import_module  # noqa: PLC0415 - `import rooflens` loads nothing
 
-        if name == "ingest":
-            return import_module("rooflens.ingest")
         if name not in _PLACES:
-            from rooflens.api.texts import MEANT  # noqa: PLC0415 - only where something is missing
+            from rooflens.api.suggestions import MEANT  # noqa: PLC0415 - only where something is missing
 
             meant = MEANT["rooflens"].get(name)
             what = "the command " if name == "about" else ""

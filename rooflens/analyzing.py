@@ -14,13 +14,13 @@ import os
 import re
 from collections import Counter
 from contextlib import contextmanager
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rooflens import __version__
 from rooflens.errors import InputError
 from rooflens.files import read_text
 from rooflens.format import count, cut_name, percent, plain_name, some
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from rooflens.ingest.running import Workers
     from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
+    from rooflens.model.store.dataset import Store, StoredReport, StoredRun
+    from rooflens.model.store.sums import Sums
     from rooflens.model.unprofiled import InProgram, LaunchCount, Unprofiled
 
 
@@ -60,6 +62,9 @@ _MOST_CHOSEN = 12
 
 _FUNCTION = re.compile(r"\w+", re.ASCII)
 """Names that need no quoting in a shell or in an expression of ncu, which rules out those of lambdas."""
+
+MOST_HELD = 50_000
+"""Kernels of a store of which each is held and can be shown: some 2 GB."""
 
 _TOGETHER = 128
 """The number of kernels analyzed together, small enough for their data to stay in the CPU's caches."""
@@ -122,6 +127,35 @@ class Timed(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+class Basis(Struct, frozen=True, kw_only=True):
+    """What verdicts are based on, beside the reports themselves.
+
+    Attributes:
+        limits: Thresholds of the verdicts; the shipped ones by default.
+        without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
+        with_evidence: Write the verdicts' lines of evidence, which take a quarter of the time and are in no table.
+        timeline: The program's run without ncu, instead of the one that lies beside a report or in a store.
+    """
+
+    limits: Thresholds = field(default_factory=default_thresholds)
+    without_nvidia: bool = False
+    with_evidence: bool = True
+    timeline: Timed | None = None
+
+    @property
+    def program(self) -> Unprofiled | None:
+        """The program on the timeline."""
+        return self.timeline.program if self.timeline else None
+
+
+class Summed(Struct, frozen=True):
+    """A store with too many kernels to hold each, as sums of them."""
+
+    sums: Sums
+    report_count: int
+    kernel_count: int
+
+
 class Analyzed(Struct, frozen=True):
     """The result of analyzing reports.
 
@@ -133,10 +167,12 @@ class Analyzed(Struct, frozen=True):
         ignored: Files in the given folders that are not reports; for a store, foreign files in `runs`.
         missing: Reports that lack kernels which ran: ncu took their launches for another kernel's, or was stopped.
         not_kept: Why the store could not take the verdicts; None if it did, or was not asked to.
+        kept_count: Reports whose verdicts were written into the store.
         warnings: Path and error of other unusable files: for a sidecar the path of its report, for a calibration
             that of the folder.
         notes: Path of a report, and a remark on how it was read.
         whole: If launches were chosen, the reports with all their launches; empty if none was left out.
+        summed: All reports of a large store, instead of `reports`; None elsewhere.
     """
 
     reports: tuple[AnalyzedReport, ...]
@@ -146,9 +182,11 @@ class Analyzed(Struct, frozen=True):
     ignored: tuple[Path, ...] = ()
     missing: tuple[Missing, ...] = ()
     not_kept: InputError | None = None
+    kept_count: int = 0
     warnings: tuple[tuple[str, InputError], ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     whole: tuple[AnalyzedReport, ...] = ()
+    summed: Summed | None = None
 
     def only(self, reports: Iterable[AnalyzedReport]) -> Analyzed:
         """Return only the launches in these reports; findings that relate them to others stay."""
@@ -161,7 +199,7 @@ class Analyzed(Struct, frozen=True):
     @property
     def report_count(self) -> int:
         """Reports that could be read."""
-        return len(self.reports)
+        return len(self.reports) if self.summed is None else self.summed.report_count
 
     @property
     def analyses(self) -> list[Analysis]:
@@ -190,6 +228,7 @@ class Analyzed(Struct, frozen=True):
             tuple(file for one in every for file in one.ignored),
             tuple(missing for one in every for missing in one.missing),
             self.not_kept,
+            self.kept_count,
             tuple(warning for one in every for warning in one.warnings),
             tuple(note for one in every for note in one.notes),
         )
@@ -204,35 +243,25 @@ def analyze_paths(paths: Iterable[str | Path]) -> Analyzed:
     return analyze_inputs(find_inputs([str(path) for path in paths]))
 
 
-def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their defaults
+def analyze_inputs(  # noqa: PLR0913 - the last two hear of the work
     inputs: Inputs,
-    limits: Thresholds | None = None,
-    on_read: Callable[[float], None] = lambda _: None,
+    basis: Basis | None = None,
     *,
-    without_nvidia: bool = False,
-    with_evidence: bool = True,
     reading: ReadOptions | None = None,
     executor: Workers | None = None,
-    timeline: Timed | None = None,
+    on_read: Callable[[float], None] = lambda _: None,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Analyzed:
     """Read the given reports, in this process or by workers, and analyze every kernel.
 
     `on_read` is called with parts of the work as they are done, which add up to 1 for each report: half for reading it,
-    half for its analysis; `on_outcome` with each result. A `timeline` replaces the stored runs without the profiler.
-    The verdicts' lines of evidence can be left out, which are in no table.
+    half for its analysis; `on_outcome` with each result.
 
     Raises:
         InputError: No kernel of any report is on the timeline.
     """
-    program = timeline.program if timeline else None
-    analyzer = _Analyzer(
-        limits or default_thresholds(),
-        without_nvidia=without_nvidia,
-        with_evidence=with_evidence,
-        program=program,
-        on_done=lambda part: on_read(part / 2),
-    )
+    basis = basis or Basis()
+    analyzer = _Analyzer(basis, lambda part: on_read(part / 2))
     ahead: dict[tuple[str, str], Analyzed] = {}
 
     def heard(outcome: Outcome) -> None:
@@ -253,7 +282,7 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
     ).joined(
         ahead.get((run.digest, run.source)) or analyzer.analyze_file(run, kernels) for run, kernels in loaded.reports
     )
-    return _held_against(found, timeline) if timeline else found
+    return _held_against(found, basis.timeline) if basis.timeline else found
 
 
 def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
@@ -300,61 +329,117 @@ def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
     return replace(found, missing=(*found.missing, *missing), notes=(*found.notes, *notes))
 
 
-def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
-    place: str | Path,
-    limits: Thresholds | None = None,
-    *,
-    digits: str = "",
-    keep: bool = False,
-    without_nvidia: bool = False,
-    with_evidence: bool = True,
-    timeline: Timed | None = None,
+def analyze_store(
+    place: str | Path, basis: Basis | None = None, *, digits: str = "", keep: bool = False, may_sum: bool = False
 ) -> Analyzed:
     """Analyze the reports of a store as `analyze_inputs` does with files.
 
     Args:
         place: A store that `rooflens ingest` wrote: a folder or an address.
-        limits: Thresholds of the verdicts; the shipped ones by default.
+        basis: What verdicts are based on; the shipped thresholds by default.
         digits: First digits of the digests of the wanted reports; empty for all reports.
-        keep: Write verdicts and findings to the store; otherwise nothing is written.
-        without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
-        with_evidence: Write the verdicts' lines of evidence, which take a quarter of the time and are in no table.
-        timeline: The program's run without ncu, instead of the one that the store keeps.
+        keep: Write verdicts and findings to the store, unless a timeline is given; otherwise nothing is written.
+        may_sum: Sum up a store with more than `MOST_HELD` kernels, instead of holding each of them.
 
     Raises:
         InputError: It is not a store, or has no report, or none with such a digest.
     """
-    from rooflens.model.store.dataset import Store, StoredReport  # noqa: PLC0415 - pyarrow: only where there is a store
+    from rooflens.model.store.dataset import Store  # noqa: PLC0415 - pyarrow: only where there is a store
 
-    program = timeline.program if timeline else None
-    analyzer = _Analyzer(
-        limits or default_thresholds(), without_nvidia=without_nvidia, with_evidence=with_evidence, program=program
-    )
-    store, failures = Store.existing(place), []
-    taken: dict[tuple[str, str], Analyzed] = {}
+    basis = basis or Basis()
+    analyzer = _Analyzer(replace(basis, with_evidence=True) if keep else basis)
+    stored = _Stored(Store.existing(place), analyzer, digits, is_kept=keep and not analyzer.has_other_inputs)
     with _without_collector():
-        for one in store.reports(digits):
-            if isinstance(one, StoredReport):
-                taken[one.run.source, one.run.digest] = analyzer.analyze(
-                    one.run, one.kernels, program or one.unprofiled
-                )
-            else:
-                failures.append(one)
-    found = replace(
-        analyzer.begun,
-        failures=tuple(failures),
-        ignored=tuple(Path(store.text_of("runs", name)) for name in store.foreign()),
-    ).joined(taken[key] for key in sorted(taken, key=itemgetter(0)))
+        found = stored.told(stored.sums() if may_sum and stored.is_large else stored.analyses())
     if digits and not found.reports and not found.failures:
         raise no_report(str(place), digits)
-    if timeline:
-        return _held_against(found, timeline)
-    if keep and found.reports:
-        try:
-            store.keep(found.reports, found.limits, analyzer.stamp)
-        except Exception as error:  # noqa: BLE001 - the answer is valid without the store
-            return replace(found, not_kept=error if isinstance(error, InputError) else bug_error(error))
-    return found
+    return _held_against(found, basis.timeline) if basis.timeline else found
+
+
+class _Stored:
+    """The reports of a store with their analyses: the stored ones where these depend on the same as today's."""
+
+    def __init__(self, store: Store, analyzer: _Analyzer, digits: str, *, is_kept: bool) -> None:
+        self.store = store
+        self.analyzer = analyzer
+        self._is_kept = is_kept
+        self._runs, self._failures = store.runs(digits)
+        self._not_kept: InputError | None = None
+        self._report_count = self._anew_count = self._kept_count = 0
+
+    def told(self, found: Analyzed) -> Analyzed:
+        """Add what became of the store to the result of its analysis."""
+        notes = []
+        if self._anew_count and not self.analyzer.has_other_inputs:
+            which = f"{self._anew_count:,} of {count(self._report_count, 'report')}"
+            why = "its verdicts are of another version, or of other thresholds, calibrations or data"
+            notes = [(str(self.store), f"judged {which} anew: {why}")]
+        return replace(
+            found,
+            failures=(*self._failures, *found.failures),
+            ignored=tuple(Path(self.store.text_of("runs", name)) for name in self.store.foreign()),
+            notes=(*found.notes, *notes),
+            not_kept=self._not_kept,
+            kept_count=self._kept_count,
+        )
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are too many kernels to hold each."""
+        return sum(one.run.kernel_count for one in self._runs) > MOST_HELD
+
+    def analyses(self) -> Analyzed:
+        """Analyze the reports in the order of their sources, some thousand kernels at a time."""
+        from rooflens.model.store.dataset import together  # noqa: PLC0415 - pyarrow
+
+        batches = map(self.store.read, together(self._runs))
+        return self.analyzer.begun.joined(one for batch in batches for one in self._analyzed(batch))
+
+    def sums(self) -> Analyzed:
+        """Sum up the verdicts of all reports."""
+        from rooflens.model.store.dataset import SUMMED_AT_ONCE, together  # noqa: PLC0415 - pyarrow
+        from rooflens.model.store.sums import COLUMNS, Sums  # noqa: PLC0415 - as above
+        from rooflens.model.store.tables import verdict_table  # noqa: PLC0415 - as above
+
+        sums = Sums()
+        for group in together(self._runs, SUMMED_AT_ONCE):
+            programs = self.store.programs(group, self._failures)
+            inputs = {one.run.digest: self.analyzer.inputs_digest(one, programs.get(one.run.digest)) for one in group}
+            found, stale = self.store.verdicts(inputs, COLUMNS)
+            for rows in found:
+                sums.add(rows)
+            self._report_count += len(group) - len(stale)
+            for others in together([one for one in group if one.run.digest in stale]):
+                for analyzed in self._analyzed(self.store.read(others)):
+                    self._failures += analyzed.failures
+                    sums.add(verdict_table(analyzed.analyses))
+        kernel_count = sum(one.run.kernel_count for one in self._runs)
+        return replace(self.analyzer.begun, summed=Summed(sums, self._report_count, kernel_count))
+
+    def _analyzed(self, batch: Iterable[StoredReport | tuple[str, InputError]]) -> list[Analyzed]:
+        """Analyze what was read, except for stored analyses, and keep what is new."""
+        from rooflens.model.store.dataset import StoredReport  # noqa: PLC0415 - pyarrow
+
+        each = [*batch]
+        reports = [one for one in each if isinstance(one, StoredReport)]
+        self._failures += [one for one in each if not isinstance(one, StoredReport)]
+        analyzer = self.analyzer
+        inputs = {one.run.digest: analyzer.inputs_digest(one, one.unprofiled) for one in reports}
+        known = {} if analyzer.has_other_inputs else self.store.analyses(reports, inputs)
+        found = [
+            analyzer.analyze(one.run, one.kernels, analyzer.basis.program or one.unprofiled, known.get(one.run.digest))
+            for one in reports
+        ]
+        anew = [report for one in found for report in one.reports if report.run.digest not in known]
+        self._report_count += len(reports)
+        self._anew_count += sum(report.run.digest in self.store.judged for report in anew)
+        if self._is_kept and anew and self._not_kept is None:
+            try:
+                self.store.keep(anew, inputs)
+                self._kept_count += len(anew)
+            except Exception as error:  # noqa: BLE001 - the answer is valid without the store
+                self._not_kept = error if isinstance(error, InputError) else bug_error(error)
+        return found
 
 
 @contextmanager
@@ -372,33 +457,29 @@ def _without_collector() -> Iterator[None]:
 class _Analyzer:
     """Analyzes reports one by one; an error in one report or kernel does not affect the others."""
 
-    def __init__(
-        self,
-        limits: Thresholds,
-        *,
-        without_nvidia: bool,
-        with_evidence: bool = True,
-        program: Unprofiled | None = None,
-        on_done: Callable[[float], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, basis: Basis, on_done: Callable[[float], None] = lambda _: None) -> None:
         self._on_done = on_done
-        self._limits = limits
-        self._program = program
-        self._with_evidence = with_evidence
-        self._without_nvidia = without_nvidia
+        self.basis = basis
         folder, unread = calibrations_folder(), []
         self._calibrations = load_calibrations(folder, lambda error: unread.append((str(folder), error)))
-        self.begun = Analyzed((), limits, warnings=tuple(unread))
+        self._known = hashlib.sha256(repr((__version__, basis.limits.digest, self._calibrations)).encode())
+        self.begun = Analyzed((), basis.limits, warnings=tuple(unread))
 
     @property
-    def stamp(self) -> str:
-        """A short digest of the calibrations: verdicts depend on them."""
-        return hashlib.sha256(repr(self._calibrations).encode()).hexdigest()[:12]
+    def has_other_inputs(self) -> bool:
+        """Whether verdicts depend on what no store has: a timeline that was given, or NVIDIA's rules left out."""
+        return self.basis.program is not None or self.basis.without_nvidia
+
+    def inputs_digest(self, report: StoredReport | StoredRun, unprofiled: Unprofiled | None) -> str:
+        """Return a short digest of what the verdicts of a stored report depend on besides it and the model."""
+        known = self._known.copy()
+        known.update(repr((report.run.digest, report.stored_unix_s, unprofiled)).encode())
+        return known.hexdigest()[:12]
 
     def analyze_file(self, run: Run, kernels: Sequence[Kernel]) -> Analyzed:
         """Analyze a report with the run without the profiler beside it, if there is one."""
-        if self._program is not None:
-            return self.analyze(run, kernels, self._program)
+        if (program := self.basis.program) is not None:
+            return self.analyze(run, kernels, program)
         report = Path(run.source)
         if not os.path.lexists(sidecar(report)):
             return self.analyze(run, kernels, None)
@@ -409,35 +490,42 @@ class _Analyzer:
         except InputError as error:
             return replace(self.analyze(run, kernels, None), warnings=((run.source, error),))
 
-    def analyze(self, run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None) -> Analyzed:
-        """Analyze a report, and name the kernels that it should have but lacks."""
-        if self._without_nvidia:  # before any of them is used
+    def analyze(
+        self,
+        run: Run,
+        kernels: Sequence[Kernel],
+        unprofiled: Unprofiled | None,
+        known: tuple[Analysis, ...] | None = None,
+    ) -> Analyzed:
+        """Analyze a report, unless its analyses are known, and name the kernels that it should have but lacks."""
+        if known is not None and unprofiled is None:
+            return Analyzed((AnalyzedReport(run, known),), self.basis.limits)
+        if self.basis.without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
-            outsides, missing = _outsides(
-                run, kernels, unprofiled, self._calibrations, is_all=self._program is not None
-            )
+            is_all = self.basis.timeline is not None
+            outsides, missing = _outsides(run, kernels, unprofiled, self._calibrations, is_all=is_all)
             analyses: list[Analysis] = []
-            for at in range(0, len(kernels), _TOGETHER):
+            for at in range(0, 0 if known is not None else len(kernels), _TOGETHER):
                 together = slice(at, at + _TOGETHER)
                 analyses += self._analyses(kernels[together], outsides[together])
                 self._on_done(len(kernels[together]) / len(kernels))
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
-            return Analyzed((), self._limits, ((run.source, bug_error(error)),))
-        told = with_fills_told(with_siblings(analyses, self._limits), run.command_line)
+            return Analyzed((), self.basis.limits, ((run.source, bug_error(error)),))
+        told = with_fills_told(with_siblings(analyses, self.basis.limits), run.command_line) if known is None else known
         report = AnalyzedReport(run, told, unprofiled)
-        return Analyzed((report,), self._limits, missing=(Missing(run.source, missing),) if missing else ())
+        return Analyzed((report,), self.basis.limits, missing=(Missing(run.source, missing),) if missing else ())
 
     def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:
         """Analyze kernels; if a bug in rooflens affects one, it becomes a failed kernel that says so."""
         try:
-            return analyze_all(kernels, self._limits, outsides, with_evidence=self._with_evidence)
+            return analyze_all(kernels, self.basis.limits, outsides, with_evidence=self.basis.with_evidence)
         except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
             if len(kernels) > 1:
                 alone = zip(kernels, outsides, strict=True)
                 return [analysis for one, outside in alone for analysis in self._analyses([one], [outside])]
             failed = failed_kernel(kernels[0], bug_reason(error))
-            return [analyze(failed, self._limits, Outside(key=outsides[0].key))]
+            return [analyze(failed, self.basis.limits, Outside(key=outsides[0].key))]
 
 
 def _outsides(

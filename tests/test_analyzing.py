@@ -152,6 +152,7 @@ def test_commands_that_read_write_nothing(store: Path) -> None:
         assert contents(store) == before
     run("analyze", "--store", store)
     assert {name.partition("/")[0] for name in contents(store).keys() - before.keys()} == {
+        "verdicts",
         "roofline",
         "findings",
     }

@@ -76,7 +76,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/summary": "format model/verdict_classes model/failed model/keys model/records model/roofline model/verdict",
     "model/ranking": "format model/records model/summary model/verdict",
     "model/catalogue": "format model/verdict_classes model/hotspots model/records model/roofline model/unprofiled",
-    "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
+    "model/store": "errors addresses model/catalogue model/records model/summary model/unprofiled model/verdict "
     "model/analyze",
     "model/program": "errors format model/verdict_classes model/keys model/knowledge model/predict model/records "
     "model/roofline model/selecting model/summary model/timeline model/unprofiled",
@@ -315,6 +315,54 @@ def test_no_command_chooses_a_writer() -> None:
     assert offenders == []
 
 
+_DOORS = ("cli", "api", "mcp")
+_WRITERS_OF_FILES = {"write_whole", "replacing", "write_text", "write_bytes"}
+
+
+def test_doors_ask_one_room_to_write_files() -> None:
+    """No command, method or tool opens an output itself: `rooflens/writing/` writes all of them."""
+    offenders = []
+    for path in (path for door in _DOORS for path in (PACKAGE / door).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = {alias.name for alias in node.names} if isinstance(node, ast.ImportFrom) else set()
+            names |= {node.attr} if isinstance(node, ast.Attribute) else set()
+            is_opened = (
+                isinstance(node, ast.Call) and ast.unparse(node.func).endswith("open") and _mode(node)[:1] in "wax"
+            )
+            if names & _WRITERS_OF_FILES or is_opened:
+                offenders.append(f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}")
+    assert offenders == []
+
+
+def _mode(call: ast.Call) -> str:
+    """Return the mode with which a file is opened, `r` if none is given: `open(file, "w")`, `file.open("wb")`."""
+    given = [*call.args, *(one.value for one in call.keywords if one.arg == "mode")]
+    modes = (one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str))
+    return next((mode for mode in modes if mode and set(mode) <= set("rwaxbt+")), "r")
+
+
+_MOST_PARAMETERS = 8
+
+
+def test_no_function_takes_more_than_eight_parameters() -> None:
+    """What is asked of a function beyond that is a record, except at a command, whose options are its parameters."""
+    offenders = []
+    for path in _modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef) or any(map(_is_of_command, node.decorator_list)):
+                continue
+            taken = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            if len(set(taken) - {"self", "cls"}) > _MOST_PARAMETERS:
+                offenders.append(f"{path.relative_to(PACKAGE).as_posix()}:{node.name}")
+    assert offenders == []
+
+
+def _is_of_command(decorator: ast.expr) -> bool:
+    """Return whether a decorator makes a function a command: `@click.command(...)`, `@click.group(...)`."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(called) in {"click.command", "click.group"}
+
+
 def _modules_after(*arguments: str) -> set[str]:
     return {name.partition(".")[0] for name in _names_after(*arguments)}
 
@@ -475,7 +523,7 @@ def test_a_table_loads_what_it_shows(fixtures: Path) -> None:
     assert sum(name.startswith("rooflens.") for name in loaded) < _MOST_MODULES
 
 
-_MOST_MODULES = 163
+_MOST_MODULES = 166
 """A table loads fewer of our own modules, which leaves out those of other answers."""
 
 

@@ -14,9 +14,8 @@ from rooflens.api import rendering
 from rooflens.mcp.answers import Answers
 from rooflens.mcp.root import Root
 from rooflens.model.findings import find
-from rooflens.model.verdict import sentences
 from rooflens.report.kernel.document import KernelView, kernel_document
-from rooflens.report.words import headline
+from rooflens.report.words import gain_and_limit, headline
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal
 from rooflens.writing.answers import of_kernels
@@ -66,7 +65,7 @@ def test_a_word_of_a_headline_is_made_in_one_place(reports: Path, monkeypatch: p
 
 def test_a_word_of_a_gain_is_made_in_one_place(reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How sure a gain is, is said by one function, in headlines, rows and sentences."""
-    monkeypatch.setattr(sentences, "gain_how", lambda _: NEW)
+    monkeypatch.setattr(gain_and_limit, "gain_how", lambda _: NEW)
     monkeypatch.setattr(headline, "gain_how", lambda _: NEW)
     assert lacking(reports) == []
 

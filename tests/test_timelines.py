@@ -18,7 +18,7 @@ from support.ncu_rep_writer import KernelSpec, MetricValue, ReportSpec, write_re
 from support.timelines import Launched, write_export
 
 import rooflens as rl
-from rooflens.analyzing import analyze_inputs, read_timeline
+from rooflens.analyzing import Basis, analyze_inputs, read_timeline
 from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.reports.inputs import find_inputs
@@ -212,7 +212,7 @@ def test_a_published_pair(corpus: Path) -> None:
     export, report = folder / "algo64.sqlite", folder / "algo64.ncu-rep"
     with closing(sqlite3.connect(f"file:{export}?mode=ro", uri=True)) as database:
         ((time_ns,),) = database.execute('SELECT "end" - start FROM CUPTI_ACTIVITY_KIND_KERNEL').fetchall()
-    found = analyze_inputs(find_inputs([str(report)]), timeline=read_timeline(export))
+    found = analyze_inputs(find_inputs([str(report)]), Basis(timeline=read_timeline(export)))
     (analysis,) = found.analyses
     assert analysis.in_program is not None
     assert (analysis.in_program.time_ns, analysis.kernel.duration_ns, analysis.launches) == (time_ns, 49_952, 1)

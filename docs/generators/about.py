@@ -17,8 +17,9 @@ from rooflens.model.counters.balance import SAMPLED_AS
 from rooflens.model.findings.find import RULES
 from rooflens.model.hotspots import STALL, hottest
 from rooflens.model.knowledge.items import KINDS, find_item
-from rooflens.model.verdict.sentences import gain_words, without_move
+from rooflens.model.verdict.sentences import without_move
 from rooflens.report.about import WIDTH, about_page, wrapped
+from rooflens.report.words.gain_and_limit import gain_words
 from rooflens.report.words.labels import evidence_words
 
 if TYPE_CHECKING:

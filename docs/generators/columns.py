@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from generators.texts import MADE, joined, shown_unit, table, unit_of
 from rooflens.model.catalogue import quantities
-from rooflens.model.counters.table import COUNTERS
 from rooflens.model.store.tables import SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
@@ -27,21 +26,20 @@ What was not measured is null, never 0. Amounts are in base units.
 
 ## A launch
 
-Each quantity of a launch has one name in CSV, in `Report.to_arrow()`, `to_pandas()` and `to_polars()`, and, where it
-is a kernel's own, in the table `roofline` of a store. It is the path of the key in the [JSON](json.md): the item, then
-the quantity (`levels.dram.share` is `dram_share`), other groups first (`verdict.bound` is `verdict_bound`). Frames have
-one column more: `time_share`, of the GPU time of all that was opened.
+Each quantity of a launch has one name in CSV, in `Report.to_arrow()`, `to_pandas()` and `to_polars()`, and in the
+table `verdicts` of a store, which has the most asked ones. It is the path of the key in the [JSON](json.md): the item,
+then the quantity (`levels.dram.share` is `dram_share`), other groups first (`verdict.bound` is `verdict_bound`). Frames
+have one column more: `time_share`, of the GPU time of all that was opened.
 """
 
 _STORE = f"""
 ## Tables of a store
 
-These are the tables of schema version {SCHEMA_VERSION}. All join on `run_id`, those of kernels also on
+These are the tables of schema version {SCHEMA_VERSION}. All join on `digest`, those of kernels also on
 `kernel_index`. Where each of the quantities comes from, and what one count is: [Counters](counters/index.md).
 """
 
 _MEANINGS = tomllib.loads(Path(__file__).with_name("columns.toml").read_text(encoding="utf-8"))
-_COUNTED = {counter.name: counter.meaning for counter in COUNTERS}
 
 
 def page() -> str:
@@ -65,10 +63,7 @@ def _table(name: str) -> Iterator[str]:
             f"`{field.name}`",
             _type(field.type),
             _unit(field),
-            _of_catalogue(field, "meaning")
-            or own.get(field.name)
-            or _COUNTED.get(field.name)
-            or _MEANINGS["columns"][field.name],
+            _of_catalogue(field, "meaning") or own.get(field.name) or _MEANINGS["columns"][field.name],
         )
         for field in TABLES[name]
     )

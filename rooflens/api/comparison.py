@@ -13,9 +13,9 @@ from rooflens.addresses import shown
 from rooflens.api import notebook
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
-from rooflens.api.texts import Text, lacking
+from rooflens.api.suggestions import lacking
 from rooflens.errors import InputError
-from rooflens.format import cut_name, plain_name
+from rooflens.format import cut_name, harmless, plain_name
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_per_cent
 from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
@@ -262,7 +262,7 @@ class Comparison:
         """
         from rooflens.writing.answers import of_comparison
 
-        return Text(of_comparison(self._ladders, self._unpaired).text("md").removesuffix("\n"))
+        return harmless(of_comparison(self._ladders, self._unpaired).text("md").removesuffix("\n"))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write the comparison to a file: a page with changes as arrows (`.html`), Markdown (`.md`) or data (`.json`).
@@ -284,13 +284,12 @@ class Comparison:
         ...     rl.compare(before, before).save(f"{folder}/change.md").name
         'change.md'
         """
-        from rooflens.files import write_whole
         from rooflens.writing.answers import of_comparison
-        from rooflens.writing.outputs import check_named
+        from rooflens.writing.outputs import check_named, write_output
 
         file = Path(path)
         style = check_named(file, ("html", "md", "json"), force=force)
-        write_whole(file, of_comparison(self._ladders, self._unpaired).text(style), hint="give another place")
+        write_output(file, of_comparison(self._ladders, self._unpaired).text(style), hint="give another place")
         return file
 
     def show(self, height: int = 800) -> None:

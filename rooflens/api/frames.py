@@ -9,10 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rooflens.errors import UsageError
-from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.catalogue import kernel_quantities, quantities
 from rooflens.model.store.columns import field_of
-from rooflens.model.store.tables import METRICS, ROOFLINE, finding_table, hotspot_table, kernel_table, roofline_table
+from rooflens.model.store.tables import (
+    METRICS,
+    finding_table,
+    hotspot_table,
+    kernel_table,
+    roofline_table,
+    verdict_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,16 +26,15 @@ if TYPE_CHECKING:
     from rooflens.api.kernel import Kernel
     from rooflens.api.sources import Source
 
-TableName = Literal["summary", "kernels", "roofline", "findings", "hotspots", "metrics"]
+TableName = Literal["summary", "kernels", "verdicts", "roofline", "findings", "hotspots", "metrics"]
 
 
-def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_digest: str, table: str) -> pa.Table:
+def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], table: str) -> pa.Table:
     """Make a table of kernels, in their order.
 
     Args:
         kernels: The kernels.
         sources: The reports they come from.
-        thresholds_digest: Digest of the thresholds behind their verdicts.
         table: One of `TableName`.
 
     Raises:
@@ -41,8 +46,9 @@ def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_di
     analyses = [kernel.analysis for kernel in kernels]
     makers: Mapping[str, Callable[[], pa.Table]] = {
         "kernels": lambda: kernel_table([analysis.kernel for analysis in analyses]),
-        "roofline": lambda: roofline_table(analyses, MODEL_VERSION, thresholds_digest).cast(ROOFLINE),
-        "findings": lambda: finding_table(analyses, MODEL_VERSION, thresholds_digest),
+        "verdicts": lambda: verdict_table(analyses).drop_columns(["inputs_digest", "analysis"]),
+        "roofline": lambda: roofline_table(analyses),
+        "findings": lambda: finding_table(analyses),
         "hotspots": lambda: hotspot_table([analysis.kernel for analysis in analyses]),
         "metrics": lambda: _metrics(kernels, sources),
     }

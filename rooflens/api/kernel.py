@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 from msgspec.structs import replace
 
 from rooflens.api.spots import Hotspot
-from rooflens.api.texts import Text, lacking
+from rooflens.api.suggestions import lacking
 from rooflens.api.verdict import Verdict
 from rooflens.errors import InputError, UnknownKeyError, UsageError, any_of, meant_names, near_names
-from rooflens.format import cut_name, duration, percent, plain_name
+from rooflens.format import cut_name, duration, harmless, percent, plain_name
 from rooflens.globs import covers
 from rooflens.model.catalogue import kernel_quantities, quantities
 from rooflens.model.counters.table import NAMES
@@ -40,39 +40,27 @@ if TYPE_CHECKING:
 
 _NAME_WIDTH = 60
 
-Thing = TypeVar("Thing")
-
-
-class Named(dict[str, Thing]):
-    """Things by name; an unknown name raises an error that suggests similar ones."""
-
-    def __init__(self, kind: str, things: Mapping[str, Thing], listing: str) -> None:
-        """Take the things, the noun for them in errors, and the expression that lists them all."""
-        super().__init__(things)
-        self._kind = kind
-        self._listing = listing
-
-    def __missing__(self, name: str) -> Thing:
-        raise UnknownKeyError(self._kind, name, list(self), self._listing)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Explain how to access an item that was requested as an attribute."""
-            if name.startswith("_") or name not in self:
-                raise AttributeError(name)
-            raise AttributeError(f'a {self._kind} is no attribute: write `["{name}"]`')
-
 
 @cache
-def columns() -> Named[Callable[[Kernel], Any]]:
+def columns() -> Mapping[str, Callable[[Kernel], Any]]:
     """Return by column name, in column order, the function that takes the summary's value from a kernel."""
 
     def taken(value: Callable[[Analysis], Any]) -> Callable[[Kernel], Any]:
         return lambda kernel: value(kernel.analysis)
 
     found: dict[str, Callable[[Kernel], Any]] = {one.name: taken(one.value) for one in quantities()}
-    return Named("quantity", {**found, "time_share": kernel_quantities()["time_share"].value}, "list(kernel)")
+    return {**found, "time_share": kernel_quantities()["time_share"].value}
+
+
+def column(name: str) -> Callable[[Kernel], Any]:
+    """Return the function that takes a value of the summary from a kernel.
+
+    Raises:
+        UnknownKeyError: The column does not exist.
+    """
+    if name not in columns():
+        raise UnknownKeyError("quantity", name, list(columns()), "list(kernel)")
+    return columns()[name]
 
 
 class Kernel(Mapping[str, Any]):
@@ -130,7 +118,7 @@ class Kernel(Mapping[str, Any]):
         >>> kernel["verdict_bound"], kernel["duration_ns"] == kernel.duration_ns
         ('compute', True)
         """
-        return columns()[name](self)
+        return column(name)(self)
 
     if not TYPE_CHECKING:  # type checkers must see no other attributes
 
@@ -327,7 +315,7 @@ class Kernel(Mapping[str, Any]):
         Each has `amount_bytes`, `bytes_per_s`, `peak_bytes_per_s`, `share`, `intensity_flop_per_byte`, and `stages`,
         the busiest of which gives the share.
         """
-        return Named("level", self._analysis.levels, "list(kernel.levels)")
+        return dict(self._analysis.levels)
 
     @property
     def intensity(self) -> Mapping[str, float | None]:
@@ -339,8 +327,7 @@ class Kernel(Mapping[str, Any]):
         True
         """
         levels = self._analysis.levels
-        found = {name: levels[name].intensity_flop_per_byte if name in levels else None for name in LEVELS}
-        return Named("level", found, "list(kernel.intensity)")
+        return {name: levels[name].intensity_flop_per_byte if name in levels else None for name in LEVELS}
 
     @property
     def pipes(self) -> Mapping[str, Pipe]:
@@ -348,12 +335,12 @@ class Kernel(Mapping[str, Any]):
 
         Each has `amount`, `amount_per_s` and `peak_per_s` in its `unit`, and `share`.
         """
-        return Named("pipe", self._analysis.pipes, "list(kernel.pipes)")
+        return dict(self._analysis.pipes)
 
     @property
     def stalls(self) -> Mapping[str, float]:
         """Fraction of all stall samples (else stall cycles) by reason, 0 to 1; empty if none were recorded."""
-        return Named("stall reason", self._analysis.kernel.stalls, "list(kernel.stalls)")
+        return dict(self._analysis.kernel.stalls)
 
     @property
     def flop_total(self) -> float | None:
@@ -482,7 +469,7 @@ class Kernel(Mapping[str, Any]):
         """
         from rooflens.report.kernel.document import explain
 
-        return Text(explain(self._source.report, self._analysis))
+        return harmless(explain(self._source.report, self._analysis))
 
     def to_dict(self) -> dict[str, Any]:
         """Return its entry in `kernels` of `rooflens explain --format json`, loops included; there is a JSON Schema.

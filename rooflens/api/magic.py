@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rooflens.errors import RooflensError, UsageError
-from rooflens.files import write_whole
 from rooflens.model.counters.metric import DETAILS
+from rooflens.writing.outputs import write_output
 
 if TYPE_CHECKING:
     from rooflens.api.report import Report
@@ -64,7 +64,7 @@ def _run(ipython: Any, line: str, cell: str) -> Report:
         options = parser.parse_args(line.split())
         folder = kept_folder(keeps_failures=False)
         file = folder / "cell.py"
-        write_whole(file, cell)
+        write_output(file, cell)
         if options.output is not None:
             check_place(options.output, force=options.force)
         target = command_target((sys.executable, str(file)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, read_thresholds, read_timeline
+from rooflens.analyzing import Analyzed, Basis, analyze_inputs, analyze_store, read_thresholds, read_timeline
 from rooflens.api import notebook, rendering
 from rooflens.api.report import Report
 from rooflens.api.sources import Source
@@ -26,9 +26,7 @@ from rooflens.model.summary import total_ns_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.analyzing import Timed
     from rooflens.ingest.reports.jobs import Job
-    from rooflens.model.verdict.thresholds import Thresholds
 
 
 def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
@@ -74,9 +72,11 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     ]
     if not given:
         raise UsageError("no report given", 'for example `rooflens.open("last-week.ncu-rep")`')
-    limits = None if thresholds is None else read_thresholds(Path(thresholds))
-    timed_by = None if timeline is None else read_timeline(timeline)
-    found, places = _read([path_text(path) for path in given], ReadOptions(gpu=gpu), limits, timed_by)
+    basis = Basis(
+        limits=read_thresholds(None if thresholds is None else Path(thresholds)),
+        timeline=None if timeline is None else read_timeline(timeline),
+    )
+    found, places = _read([path_text(path) for path in given], ReadOptions(gpu=gpu), basis)
     if not found.reports and found.failures:
         raise found.failures[0][1]
     if found.failures:
@@ -101,9 +101,7 @@ def _texts(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
-def _read(
-    given: Sequence[str], reading: ReadOptions, limits: Thresholds | None, timeline: Timed | None
-) -> tuple[Analyzed, dict[str, Job | str]]:
+def _read(given: Sequence[str], reading: ReadOptions, basis: Basis) -> tuple[Analyzed, dict[str, Job | str]]:
     """Read the arguments; return the result with the place of each report, by digest."""
     stores = {path: at for path in dict.fromkeys(given) if (at := store_at(path)) is not None}
     files = [path for path in given if path not in stores]
@@ -112,10 +110,10 @@ def _read(
     if files:
         inputs = find_inputs(files)
         jobs = {as_unicode(job.source): job for job in inputs.jobs}
-        found.append(analyze_inputs(inputs, limits, reading=reading, timeline=timeline))
+        found.append(analyze_inputs(inputs, basis, reading=reading))
         places |= {report.run.digest: jobs[report.run.source] for report in found[0].reports}
     for store, digits in stores.values():
-        of_store = analyze_store(store, limits, digits=digits, timeline=timeline)
+        of_store = analyze_store(store, basis, digits=digits)
         chosen = select(of_store.reports, Selection(gpu=reading.gpu or ""))
         new = tuple(report for report in chosen if report.run.digest not in places)
         places |= {report.run.digest: store for report in new}

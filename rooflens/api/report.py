@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack, overload
 from msgspec.structs import replace
 
 from rooflens.api import notebook
-from rooflens.api.kernel import Kernel, columns
-from rooflens.api.texts import Text, lacking
+from rooflens.api.kernel import Kernel, column
+from rooflens.api.suggestions import lacking
 from rooflens.errors import EnvironmentMissingError
-from rooflens.format import count, cut_name, duration, plain_name, printable
+from rooflens.format import count, cut_name, duration, harmless, plain_name, printable
 from rooflens.model.selecting import Selection, select
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Report:
         >>> report.sort("gpu_time_ns")[0].gpu_time_ns == max(kernel.gpu_time_ns for kernel in report)
         True
         """
-        take = columns()[by] if isinstance(by, str) else by
+        take = column(by) if isinstance(by, str) else by
         valued = [(take(kernel), kernel) for kernel in self.kernels]
         ordered = sorted((pair for pair in valued if pair[0] is not None), key=itemgetter(0), reverse=descending)
         return self._with((*(kernel for _, kernel in ordered), *(kernel for value, kernel in valued if value is None)))
@@ -268,8 +268,8 @@ class Report:
 
         Args:
             table: `summary`, with a row per kernel and its verdict, or a table of a store ("The store" in the
-                documentation): `kernels` with every counter, `roofline`, `findings`, `hotspots`, or `metrics` with
-                ncu's own values.
+                documentation): `kernels` with every counter, `verdicts`, `roofline`, `findings`, `hotspots`, or
+                `metrics` with ncu's own values.
 
         Returns:
             A row per kernel; in `roofline` per level and pipe, in `findings` per finding, in `hotspots` per place in
@@ -288,7 +288,7 @@ class Report:
             from rooflens.api.frames import to_table
 
             sources = [self._sources[run.digest] for run in self.runs]
-            self._tables[table] = to_table(self.kernels, sources, self._found.limits.digest, table)
+            self._tables[table] = to_table(self.kernels, sources, table)
         return self._tables[table]
 
     def to_pandas(self, table: TableName = "summary") -> pd.DataFrame:
@@ -336,7 +336,7 @@ class Report:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_parquet(self, path: str | os.PathLike[str], table: TableName = "summary", *, force: bool = False) -> Path:
-        """Write a table as a single Parquet file; `rooflens.ingest` writes a store of all tables.
+        """Write a table as a single Parquet file; `rooflens.ingest_reports` writes a store of all tables.
 
         Args:
             path: The file.
@@ -360,20 +360,17 @@ class Report:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from rooflens.files import write_whole
-        from rooflens.writing.outputs import check_free
+        from rooflens.writing.outputs import check_free, write_output
 
         file = Path(path)
         check_free(file, force=force, hint="give another name, or force=True to overwrite it")
         written = pa.BufferOutputStream()
         pq.write_table(self.to_arrow(table), written)
-        write_whole(file, written.getvalue().to_pybytes(), hint="give another place")
+        write_output(file, written.getvalue().to_pybytes(), hint="give another place")
         return file
 
     def digest(self, max_tokens: int = 1500) -> str:
         """Summarise the kernels in Markdown, largest gain first, short enough for a language model or a chat message.
-
-        An interpreter shows it as text, a notebook as Markdown.
 
         Args:
             max_tokens: Size limit in tokens of three bytes each; kernels that do not fit are counted at the end.
@@ -383,9 +380,9 @@ class Report:
         >>> len(report.digest(max_tokens=500)) <= 1500
         True
         """
-        from rooflens.writing.answers import of_kernels
+        from rooflens.writing.answers import View, of_kernels
 
-        return Text(of_kernels(self._found, max_tokens=max_tokens).text("digest").removesuffix("\n"))
+        return harmless(of_kernels(self._found, View(max_tokens=max_tokens)).text("digest").removesuffix("\n"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens analyze --format json` writes, in the order of the reports; it has a JSON Schema.
@@ -476,15 +473,14 @@ class Report:
         ...     rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").save(f"{folder}/page.html").name
         'page.html'
         """
-        from rooflens.files import write_whole
         from rooflens.writing.naming import default_title
-        from rooflens.writing.outputs import check_named
+        from rooflens.writing.outputs import check_named, write_output
         from rooflens.writing.rendering import render
 
         file = Path(path)
         style = check_named(file, ("html", "md", "pdf", "png", "svg", "json", "csv"), force=force)
         title = default_title(self.runs) if title is None else title
-        write_whole(file, render(self._found, style, title=title).data, hint="give another place")
+        write_output(file, render(self._found, style, title=title).data, hint="give another place")
         return file
 
     def show(self, height: int = 800) -> None:

@@ -252,7 +252,7 @@ def _opened(reports: Report | str | os.PathLike[str] | Sequence[str | os.PathLik
     return open_reports(*([reports] if isinstance(reports, (str, os.PathLike)) else reports))
 
 
-def ingest(
+def ingest_reports(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     store: str | os.PathLike[str],
     executor: ExecutorChoice | None = None,
@@ -279,12 +279,12 @@ def ingest(
 
     >>> import rooflens as rl, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     stored = rl.ingest("fixtures/synthetic/attention.synthetic.ncu-rep", f"{folder}/store")
+    ...     stored = rl.ingest_reports("fixtures/synthetic/attention.synthetic.ncu-rep", f"{folder}/store")
     ...     stored.report_count, len(rl.open(f"{folder}/store")) == stored.kernel_count
     (1, True)
     """
     from rooflens.files import path_text
-    from rooflens.ingest.load import ingest_reports
+    from rooflens.ingest import load
     from rooflens.ingest.reports.inputs import find_inputs
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.reports.unprofiled import read_unprofiled
@@ -293,7 +293,9 @@ def ingest(
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     jobs = find_inputs([path_text(path) for path in given]).jobs
     place = Store(path_text(store))
-    return ingest_reports(jobs, place, unprofiled_of=read_unprofiled, options=ReadOptions(raw=raw), executor=executor)
+    return load.ingest_reports(
+        jobs, place, unprofiled_of=read_unprofiled, options=ReadOptions(raw=raw), executor=executor
+    )
 
 
 def figure(  # noqa: PLR0913 - what a figure is described by

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from rooflens.errors import UsageError
-from rooflens.files import write_whole
 from rooflens.format import count, harmless, printable
-from rooflens.writing.outputs import check_folder, check_free, format_of, refuse_report
+from rooflens.writing.outputs import check_folder, check_free, format_of, refuse_report, write_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -231,7 +230,7 @@ def deliver(answer: Answer, style: str, output: Path | None = None) -> None:
         for part in answer.parts(style):
             echo(part, nl=False)
     else:
-        write_whole(output, answer.text(style))
+        write_output(output, answer.text(style))
         say(f"wrote {output}")
 
 

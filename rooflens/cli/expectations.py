@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from rooflens.cli.console import say
 from rooflens.files import read_text
 
@@ -16,13 +14,6 @@ if TYPE_CHECKING:
     from rooflens.model.predict.measured import Prediction, Rule
     from rooflens.model.records import AnalyzedReport
     from rooflens.writing.rendering import Expected
-
-PREDICT = click.option(
-    "--predict",
-    "predict",
-    metavar="TEXT|FILE",
-    help="What the program should do: `gemm:m=4096,n=4096,k=4096,dtype=bf16`, or a TOML file by kernel name.",
-)
 
 
 def read_stated(given: str | None) -> Prediction | tuple[Rule, ...] | None:

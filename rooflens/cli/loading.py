@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rooflens.analyzing import Analyzed
+    from rooflens.cli.wanted import Wanted
     from rooflens.ingest.load import Ingested
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.jobs import Job, Outcome
-    from rooflens.ingest.reports.report import Reader, ReadOptions
+    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import AnalyzedReport
-    from rooflens.model.selecting import Chooser, Selection
-    from rooflens.writing.answers import Answer
+    from rooflens.model.selecting import Chooser
+    from rooflens.writing.answers import Answer, View
 
 _MOST_REMARKS = 10
 """Most warnings, and most notes, to print; further ones are counted."""
@@ -57,7 +58,15 @@ TIMELINE = click.option(
     help="What the program does without ncu: an SQLite export of nsys, its .nsys-rep, or a trace of the PyTorch "
     "profiler (.json, .json.gz). Kernels then count by their time there.",
 )
-_READER = click.option(
+WITHOUT_NVIDIA = click.option(
+    "--without-nvidia", is_flag=True, help="Ignore NVIDIA's own rules; the store then keeps no verdicts."
+)
+PREDICT = click.option(
+    "--predict",
+    metavar="TEXT|FILE",
+    help="What the program should do: `gemm:m=4096,n=4096,k=4096,dtype=bf16`, or a TOML file by kernel name.",
+)
+READER = click.option(
     "--reader",
     type=click.Choice(["auto", "direct", "ncu-report"]),
     help="Reader of reports: rooflens with instruction text from NVIDIA's module (auto), rooflens without that module "
@@ -70,14 +79,14 @@ GPU = click.option(
     help="GPU of CSV exports and traces that do not name one: a name that `rooflens gpus` lists. With --store: only "
     "kernels on GPUs whose names contain this.",
 )
-_KERNEL = click.option(
+KERNEL = click.option(
     "--kernel",
     multiple=True,
     metavar="PATTERN",
     help="Only the kernel with this name in tables, else kernels whose names contain it; or a glob (`flash*`), "
     "`re:` and a regular expression, or a key. Repeatable.",
 )
-_NVTX = click.option(
+NVTX = click.option(
     "--nvtx",
     multiple=True,
     metavar="PATTERN",
@@ -85,42 +94,29 @@ _NVTX = click.option(
 )
 
 
-def with_selection(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that choose kernels; the command gets them as `selection`, None if all kernels are wanted."""
+def with_wanted(function: Callable[..., None]) -> Callable[..., None]:
+    """Hand a command what it was asked as one record, `wanted`; the decorators above it are the options of this file.
 
-    @_KERNEL
-    @_NVTX
+    Options that are none of these, the command gets by their names.
+    """
+
     @functools.wraps(function)
-    def command(*arguments: Any, kernel: tuple[str, ...], nvtx: tuple[str, ...], **given: Any) -> None:
-        selection = None
-        if kernel or nvtx:
-            from rooflens.model.selecting import Selection
-
-            selection = Selection(kernel, nvtx)
-        function(*arguments, selection=selection, **given)
-
-    return command
-
-
-def with_reading(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of reading reports; the command gets them as `reading`."""
-
-    @_READER
-    @GPU
-    @functools.wraps(function)
-    def command(*arguments: Any, reader: Reader | None = None, gpu: str | None = None, **given: Any) -> None:
+    def command(*arguments: Any, **given: Any) -> None:
+        from rooflens.cli.wanted import Wanted
         from rooflens.ingest.reports.report import ReadOptions
+        from rooflens.model.selecting import Selection
 
-        reading = ReadOptions(gpu=gpu) if reader is None else ReadOptions(reader=reader, gpu=gpu)
-        function(*arguments, reading=reading, **given)
+        wanted = Wanted(
+            reading=ReadOptions(given.pop("reader", None) or "auto", gpu=given.pop("gpu", None)),
+            selection=Selection(given.pop("kernel", ()), given.pop("nvtx", ())),
+            **{name: given.pop(name) for name in Wanted.__struct_fields__ if name in given},
+        )
+        function(*arguments, wanted=wanted, **given)
 
     return command
 
 
-def find_reports(
-    paths: Sequence[str],
-    reading: ReadOptions | None = None,
-) -> Inputs:
+def find_reports(paths: Sequence[str], reading: ReadOptions) -> Inputs:
     """Find the given reports; name the other files of their folders on stderr.
 
     The content of a pipe is kept in a temporary file until the command ends.
@@ -148,7 +144,7 @@ def find_reports(
     return inputs
 
 
-def _received(given: str, reading: ReadOptions | None) -> Job:
+def _received(given: str, reading: ReadOptions) -> Job:
     """Keep the content of a pipe while the command runs, as it cannot be read again."""
     received: dict[str, Job] = click.get_current_context().meta.setdefault(f"{__name__}.received", {})
     if given not in received:
@@ -156,12 +152,12 @@ def _received(given: str, reading: ReadOptions | None) -> Job:
     return received[given]
 
 
-def _receive(given: str, reading: ReadOptions | None) -> Job:
+def _receive(given: str, reading: ReadOptions) -> Job:
     from rooflens.ingest.reports.inputs import STDIN
     from rooflens.ingest.reports.jobs import Job
     from rooflens.ingest.reports.unpacking import spooled
 
-    ctx, max_bytes = click.get_current_context(), reading.max_unpacked_bytes if reading else None
+    ctx, max_bytes = click.get_current_context(), reading.max_unpacked_bytes
     if given in {STDIN, "/dev/stdin"}:
         if sys.stdin is None or sys.stdin.isatty():
             raise UsageError(f"`{given}` reads stdin, but nothing is piped into it", "`ncu ... | rooflens analyze -`")
@@ -173,13 +169,19 @@ def _receive(given: str, reading: ReadOptions | None) -> Job:
     return Job(ctx.with_resource(spooled(stream, max_bytes)), given)
 
 
-def refuse_with_traces(traces: Traces, **given: object) -> None:
-    """Refuse options that do not work with timelines.
+def refuse_with_traces(traces: Traces, wanted: Wanted, **given: object) -> None:
+    """Refuse a store, another timeline, and further options that do not work with timelines.
+
+    Args:
+        traces: The timelines.
+        wanted: What the command was asked.
+        given: Its own options that need a report, by name: whether each was given.
 
     Raises:
         UsageError: Such an option was given.
     """
-    if idle := [name for name, value in given.items() if value]:
+    options = {"store": wanted.store, "timeline": wanted.timeline, **given, "predict": wanted.predict}
+    if idle := [name for name, value in options.items() if value]:
         raise UsageError(
             f"--{idle[0]} is for reports, and `{traces.jobs[0].source}` is a timeline",
             "give reports and timelines one after the other, or the timeline with --timeline",
@@ -193,13 +195,8 @@ class Traces(NamedTuple):
     reports: tuple[str, ...]
 
 
-def traces_of(paths: Sequence[str], reading: ReadOptions | None, **given: object) -> Traces | None:
+def traces_of(wanted: Wanted) -> Traces | None:
     """Separate timelines from reports; None if there is no timeline. A folder without reports stands for its timelines.
-
-    Args:
-        paths: The given paths.
-        reading: How to read reports, and how much may come through a pipe.
-        given: Options that need a report, by name: whether each was given.
 
     Raises:
         UsageError: An option needs a report, but none was given.
@@ -209,8 +206,8 @@ def traces_of(paths: Sequence[str], reading: ReadOptions | None, **given: object
 
     jobs: list[Job] = []
     reports: list[str] = []
-    for path in paths:
-        job = _received(path, reading) if is_pipe(path) else Job(Path(path), path)
+    for path in wanted.paths:
+        job = _received(path, wanted.reading) if is_pipe(path) else Job(Path(path), path)
         inside = timelines_in(job.path) if os.path.isdir(job.path) else ()  # noqa: PTH112 - of a name too long for one, too
         if is_timeline(job.path):
             jobs.append(job)
@@ -220,80 +217,61 @@ def traces_of(paths: Sequence[str], reading: ReadOptions | None, **given: object
             reports.append(path)
     if not jobs:
         return None
-    if not reports and (idle := [name for name, value in given.items() if value]):
+    given = {"--thresholds": wanted.thresholds, "--without-nvidia": wanted.without_nvidia}
+    if not reports and (idle := [option for option, value in given.items() if value]):
         raise UsageError(
-            f"--{idle[0].replace('_', '-')} needs a report, and `{jobs[0].source}` is a timeline",
+            f"{idle[0]} needs a report, and `{jobs[0].source}` is a timeline",
             f"leave it out, or give the report, too: `rooflens {jobs[0].source} report.ncu-rep`",
         )
     return Traces(tuple(jobs), tuple(reports))
 
 
-def answer_of(
-    traces: Traces,
-    reading: ReadOptions,
-    *,
-    selection: Selection | None = None,
-    thresholds: Path | None = None,
-    without_nvidia: bool = False,
-    top: int | None = None,
-    max_tokens: int | None = None,
-    columns: Sequence[str] = (),
-    raw_cells: bool = False,
-) -> Answer:
+def answer_of(traces: Traces, wanted: Wanted, view: View | None = None) -> Answer:
     """Answer how long the kernels of timelines take and what can be won, with verdicts of reports given with them."""
+    from msgspec.structs import replace
+
+    from rooflens.model.selecting import Selection
     from rooflens.tracing import read_programs
     from rooflens.writing.answers import of_traces
 
     reports: tuple[AnalyzedReport, ...] = ()
     if traces.reports:
-        found = load_analyzed(
-            traces.reports, None, thresholds=thresholds, without_nvidia=without_nvidia, reading=reading
-        )
+        found = load_analyzed(replace(wanted, paths=traces.reports, selection=Selection()))
         show_failures(found)
         reports = found.reports
     with progress(len(traces.jobs), "timelines") as move:
-        programs = read_programs(traces.jobs, reading.gpu, selection=selection, reports=reports, on_read=move)
-    return of_traces(programs, top, max_tokens, columns=columns, raw_cells=raw_cells)
+        programs = read_programs(
+            traces.jobs, wanted.reading.gpu, selection=wanted.selection, reports=reports, on_read=move
+        )
+    return of_traces(programs, view)
 
 
-def place_of(paths: Sequence[str], store: str | None) -> tuple[str, ...]:
+def place_of(wanted: Wanted) -> tuple[str, ...]:
     """Return the paths with which another command reads the same; empty after a pipe, which is empty now."""
     from rooflens.ingest.reports.inputs import is_pipe
 
-    if store is not None:
+    if wanted.store is not None:
         from rooflens.addresses import shown
 
-        return ("--store", shown(store))
-    return () if any(map(is_pipe, paths)) else tuple(paths)
+        return ("--store", shown(wanted.store))
+    return () if any(map(is_pipe, wanted.paths)) else wanted.paths
 
 
 def load_analyzed(
-    paths: Sequence[str],
-    store: str | None,
+    wanted: Wanted,
     *,
-    thresholds: Path | None = None,
-    digits: str = "",
     keep: bool = False,
-    without_nvidia: bool = False,
+    may_sum: bool = False,
     with_evidence: bool = True,
-    reading: ReadOptions | None = None,
-    selection: Selection | None = None,
-    timeline: Path | None = None,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print warnings.
 
     Args:
-        paths: Reports, or folders of them.
-        store: A store instead of paths.
-        thresholds: File of thresholds that override the shipped ones.
-        digits: First digits of the wanted reports' digests in a store; empty for all reports.
+        wanted: What the command was asked.
         keep: Write the verdicts into the store.
-        without_nvidia: Ignore the results of NVIDIA's own rules.
+        may_sum: A store that is too large to hold each kernel may come as sums, where all kernels are wanted.
         with_evidence: Whether verdicts need their lines of evidence.
-        reading: How to read the reports; for a store, `gpu` selects kernels.
-        selection: Which launches are wanted; all by default. No verdict depends on it.
-        timeline: Figures without ncu, which replace the stored ones.
         on_outcome: Called with the outcome of each report of the paths.
 
     Raises:
@@ -301,56 +279,43 @@ def load_analyzed(
         InputError: There is nothing to read, nothing in it is wanted, or the timeline is of another program.
         EnvironmentMissingError: Only nsys can read the timeline, and it is not installed.
     """
-    from rooflens.analyzing import read_thresholds, read_timeline
+    from rooflens.analyzing import Basis, read_thresholds, read_timeline
 
-    limits = read_thresholds(thresholds)
-    if bool(paths) == bool(store):
+    limits = read_thresholds(wanted.thresholds)
+    if bool(wanted.paths) == bool(wanted.store):
         command = context.info_name if (context := click.get_current_context(silent=True)) else "analyze"
         raise UsageError("give either reports or --store", f"`rooflens {command} report.ncu-rep`")
     from msgspec.structs import replace
 
-    from rooflens.model.selecting import Chooser, Selection
+    from rooflens.model.selecting import Chooser
 
-    wanted = selection or Selection()
-    if store is not None and reading is not None and reading.gpu is not None:
-        wanted = replace(wanted, gpu=reading.gpu)
-    chooser = Chooser(wanted) if wanted else None  # before reading anything: a pattern may be invalid
-    read = None
-    if timeline is not None:
+    selection = wanted.selection
+    if wanted.store is not None and wanted.reading.gpu is not None:
+        selection = replace(selection, gpu=wanted.reading.gpu)
+    chooser = Chooser(selection) if selection else None  # before reading anything: a pattern may be invalid
+    timeline = None
+    if wanted.timeline is not None:
         with progress(1, "timelines") as move:
-            read = read_timeline(timeline, move)
-    if store is not None:
+            timeline = read_timeline(wanted.timeline, move)
+    basis = Basis(limits=limits, without_nvidia=wanted.without_nvidia, with_evidence=with_evidence, timeline=timeline)
+    if wanted.store is not None:
         from rooflens.analyzing import analyze_store
 
-        found = analyze_store(
-            store,
-            limits,
-            digits=digits,
-            keep=keep and read is None,
-            without_nvidia=without_nvidia,
-            with_evidence=with_evidence,
-            timeline=read,
-        )
+        may_sum = may_sum and chooser is None and timeline is None
+        keep = keep and timeline is None
+        found = analyze_store(wanted.store, basis, digits=wanted.digits, keep=keep, may_sum=may_sum)
         _name_ignored(found.ignored, "part of the store")
     else:
         from rooflens.analyzing import analyze_inputs
         from rooflens.ingest.load import processes_for
 
-        inputs = find_reports(paths, reading)
-        workers = processes_for(inputs.jobs, reading)
+        inputs = find_reports(wanted.paths, wanted.reading)
+        workers = processes_for(inputs.jobs, wanted.reading)
         with progress(len(inputs.jobs)) as move:
             found = analyze_inputs(
-                inputs,
-                limits,
-                move,
-                without_nvidia=without_nvidia,
-                with_evidence=with_evidence,
-                reading=reading,
-                executor=workers,
-                timeline=read,
-                on_outcome=on_outcome,
+                inputs, basis, reading=wanted.reading, executor=workers, on_read=move, on_outcome=on_outcome
             )
-        _note_idle_gpu(found, reading)
+        _note_idle_gpu(found, wanted.reading)
     _print_warnings(found)
     return chosen(found, chooser) if chooser else found
 
@@ -408,9 +373,9 @@ def _name_ignored(files: Sequence[Path], what: str) -> None:
         say(f"skipped {count(len(files), 'file')}: not {kind}: {some([file.name for file in files])}")
 
 
-def _note_idle_gpu(found: Analyzed, reading: ReadOptions | None) -> None:
+def _note_idle_gpu(found: Analyzed, reading: ReadOptions) -> None:
     """Say that --gpu has no effect because a report names its own GPU."""
-    if reading is None or reading.gpu is None:
+    if reading.gpu is None:
         return
     from rooflens.ingest.exports.read import displayed
 

@@ -24,16 +24,13 @@ from rooflens.machine import usable_cores
 from rooflens.model.failed import BUG_HINT, MEMORY_HINT, bug_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
-
-    import pyarrow as pa
 
     from rooflens.ingest.running import ExecutorChoice, Workers
     from rooflens.model.records import Kernel, Run
-    from rooflens.model.store.dataset import Store
+    from rooflens.model.store.dataset import Listing, ReportFiles, Store
     from rooflens.model.store.tables import ReportRows
-    from rooflens.model.store.writing import Writer
     from rooflens.model.unprofiled import Unprofiled
 
 _MUCH_WORK = 10_000
@@ -47,10 +44,6 @@ _OF_A_KERNEL_BYTES, _OF_A_ROW_BYTES = 20 << 10, 1 << 10
 
 _MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 500, 4 << 20, 128 << 20
 _GROUPS_PER_WORKER = 4
-
-
-_PART_REPORTS, _PART_KERNELS = 500, 20_000
-"""Reports, or kernels, per commit: some seconds to a minute of one core."""
 
 
 class Remarks(Struct, kw_only=True):
@@ -96,13 +89,11 @@ class Ingested(Remarks, kw_only=True):
     Attributes:
         report_count: Reports stored.
         kernel_count: Kernels stored.
-        part_count: Commits made.
         warnings: Path of a report, and why its un-profiled run is not stored with it.
     """
 
     report_count: int = 0
     kernel_count: int = 0
-    part_count: int = 0
     warnings: list[tuple[str, InputError]] = field(default_factory=list)
 
 
@@ -111,12 +102,12 @@ class Batch(Struct, frozen=True):
 
     Attributes:
         outcomes: One per report; for a store, without kernels and values.
-        tables: Rows for the store by table, of all reports together or per report.
+        files: The files of each report for a store.
         warnings: The source of each report whose un-profiled run cannot be stored with it, and why.
     """
 
     outcomes: Sequence[Outcome]
-    tables: Sequence[Mapping[str, pa.Table]] = ()
+    files: Sequence[ReportFiles] = ()
     warnings: Sequence[tuple[str, InputError]] = ()
 
 
@@ -197,11 +188,12 @@ def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their def
     *,
     options: ReadOptions | None = None,
     executor: ExecutorChoice | Workers | None = None,
-    on_commit: Callable[[Ingested], None] = lambda _: None,
+    on_stored: Callable[[Ingested], None] = lambda _: None,
 ) -> Ingested:
-    """Read reports into a store, some hundred per commit, skipping those that it already holds.
+    """Read reports into a store, skipping those that it already holds.
 
-    Committed reports stay even if a later one fails. Memory does not grow with the number of reports.
+    Each group of reports is stored as soon as it is read, and stays even if a later one fails. Memory does not grow
+    with the number of reports.
 
     Args:
         jobs: Files to read.
@@ -211,105 +203,85 @@ def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their def
             InputError, the report is stored without.
         options: What to read of each report; by default including its stored values.
         executor: Where to read them; by default in this process.
-        on_commit: Called with the outcome so far after each commit but the last.
+        on_stored: Called with the outcome so far after each group of reports but the last.
 
     Raises:
         InputError: The store cannot be written; the message says how much was stored before.
     """
-    tabulate = partial(tabulate_group, options or ReadOptions(raw="values"), unprofiled_of)
-    ingested, held = Ingested(), _Held(store, unprofiled_of)
-    batches = _batches(tabulate, jobs, _new(jobs, held, ingested), executor, on_read)
-    is_over = False
-    while not is_over:
-        before = ingested.report_count
+    make = partial(make_files, options or ReadOptions(raw="values"), unprofiled_of)
+    ingested = Ingested()
+    store.prepare()
+    held = _Held(store, unprofiled_of)
+    for batch in _batches(make, jobs, _new(jobs, held, ingested), executor, on_read):
+        if ingested.report_count:
+            on_stored(ingested)
         try:
-            with store.writing(held.whole) as writer:
-                is_over = _add_part(batches, writer, held, ingested)
+            _store(batch, held, ingested)
         except InputError as error:
-            if before:
-                kept = f"{count(before, 'report')} of this ingest were stored before that, and stay"
+            if ingested.report_count:
+                kept = f"{count(ingested.report_count, 'report')} of this ingest were stored before that, and stay"
                 raise InputError(f"{error}; {kept}", error.hint) from error
             raise
-        held.whole |= writer.run_ids
-        if writer.run_ids:
-            ingested.part_count += 1
-            if not is_over:
-                on_commit(ingested)
-    for name in held.remove_replaced():
-        ingested.notes.append((name, "lacks files; its reports are stored again, but it could not be removed"))
     # Workers finish in any order; two ingests of the same files must print the same.
     ingested.failures.sort(key=lambda failure: failure[0])
     return ingested
 
 
-def _add_part(batches: Iterator[Batch], writer: Writer, held: _Held, ingested: Ingested) -> bool:
-    """Write reports until there are enough for a commit; return whether they were the last."""
+def _store(batch: Batch, held: _Held, ingested: Ingested) -> None:
+    """Store a group of reports, and why others could not be read."""
     unread: list[tuple[str, InputError]] = []
-    kernel_count = 0
-    for batch in batches:
-        counts = [writer.add_reports(tables)["kernel_count"].to_pylist() for tables in batch.tables]
-        new = [count for one in counts for count in one]
-        kernel_count += sum(new)
-        ingested.report_count += len(new)
-        ingested.kernel_count += sum(new)
-        ingested.skipped_count -= len(new)
-        ingested.warnings += batch.warnings
-        for outcome in batch.outcomes:
-            if ingested.take(outcome) is not None:
-                ingested.skipped_count += 1  # unless it was just written
-            else:
-                unread.append(ingested.failures[-1])
-        if len(writer.run_ids) >= _PART_REPORTS or kernel_count >= _PART_KERNELS:
-            held.write(writer, unread)
-            return False
-    held.write(writer, unread)
-    return True
+    for outcome in batch.outcomes:
+        if ingested.take(outcome) is not None:
+            ingested.skipped_count += 1  # unless it is stored now
+        else:
+            unread.append(ingested.failures[-1])
+    new = held.put(batch.files)
+    ingested.report_count += len(new)
+    ingested.kernel_count += sum(run.kernel_count for run in new)
+    ingested.skipped_count -= len(new)
+    ingested.warnings += batch.warnings
+    held.put_failures(unread)
 
 
-def tabulate_group(
+def make_files(
     options: ReadOptions,
     unprofiled_of: Callable[[Path], Unprofiled | None],
     jobs: Sequence[Job],
     on_read: Callable[[float], None] = lambda _: None,
 ) -> Batch:
-    """Read some reports, here or on a worker, and make their tables."""
+    """Read some reports, here or on a worker, and make their files for a store."""
     from rooflens.model.store.tables import ReportRows  # noqa: PLC0415 - pyarrow: only where it is needed
 
-    outcomes = list(read_group(options, jobs, on_read).outcomes)
-    rows: dict[int, ReportRows] = {}
-    warnings: list[tuple[str, InputError]] = []
+    outcomes, warnings = list(read_group(options, jobs, on_read).outcomes), list[tuple[str, InputError]]()
+    files: dict[str, ReportFiles] = {}
     for number, (job, report) in enumerate((outcome.job, outcome.result) for outcome in outcomes):
-        if isinstance(report, Report):
-            unprofiled = None
-            try:
-                with said():
-                    unprofiled = unprofiled_of(job.path)
-            except InputError as error:
-                warnings.append((job.source, error))
-            rows[number] = ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances)
-            # The kernels are rows now; sending both back to the parent would double what is pickled.
-            outcomes[number] = Outcome(job, Report(report.run, (), notes=report.notes, loss=report.loss))
-    tables, refused = _tables(rows)
-    for number, why in refused.items():
-        outcomes[number] = Outcome(outcomes[number].job, why)
-    return Batch(outcomes, tables, warnings)
+        if not isinstance(report, Report):
+            continue
+        unprofiled = None
+        try:
+            with said():
+                unprofiled = unprofiled_of(job.path)
+        except InputError as error:
+            warnings.append((job.source, error))
+        # Sending the kernels back to the parent beside their files would double what is pickled.
+        outcomes[number] = Outcome(job, Report(report.run, (), notes=report.notes, loss=report.loss))
+        if report.run.digest not in files:
+            made = _files(ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances))
+            if isinstance(made, InputError):
+                outcomes[number] = Outcome(job, made)
+            else:
+                files[report.run.digest] = made
+    return Batch(outcomes, [*files.values()], warnings)
 
 
-def _tables(rows: Mapping[int, ReportRows]) -> tuple[list[Mapping[str, pa.Table]], dict[int, InputError]]:
-    """Make the tables of all reports together, or one by one if a value fits no table."""
-    from rooflens.model.store.tables import report_tables  # noqa: PLC0415 - as above
+def _files(report: ReportRows) -> ReportFiles | InputError:
+    """Make the files of a report, or say that a value fits no table."""
+    from rooflens.model.store.dataset import report_files  # noqa: PLC0415 - as above
 
-    if not rows:
-        return [], {}
     try:
-        return [report_tables(*{report.run.digest: report for report in rows.values()}.values())], {}
+        return report_files(report)
     except Exception as error:  # noqa: BLE001 - a value of any kind, or memory
-        # A report that fails alone is the one to refuse; otherwise find it by trying each.
-        if len(rows) == 1:
-            return [], dict.fromkeys(rows, _refusal(error))
-    each = [_tables({number: report}) for number, report in rows.items()]
-    refused = {number: error for _, some in each for number, error in some.items()}
-    return [table for tables, _ in each for table in tables], refused
+        return _refusal(error)
 
 
 def _refusal(error: Exception) -> InputError:
@@ -412,59 +384,61 @@ def _new(jobs: Sequence[Job], held: _Held, ingested: Ingested) -> Iterator[Job]:
 
 
 class _Held:
-    """What a store held before an ingest, and what the ingest adds besides new reports.
-
-    Attributes:
-        whole: Run by digest, for each report that need not be stored again.
-    """
+    """What a store held before an ingest, and what the ingest adds."""
 
     def __init__(self, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> None:
-        self.whole, self._lacking = store.held()
         self._store = store
         self._unprofiled_of = unprofiled_of
-        self._unprofiled = store.unprofiled()
-        self._later: dict[str, Unprofiled] = {}
-        self._is_new = not self.whole and not self._lacking
+        self._there: Listing = store.listing()
+        self._before = self._there.digests("runs")
+        self._done: set[str] = set()
+        self._kept: dict[str, Unprofiled] = {}
 
     def has(self, job: Job, notes: list[tuple[str, str]]) -> bool:
-        """Return whether a report is stored; if so, note an un-profiled run that was written since."""
-        if self._is_new:
+        """Return whether a report is stored; if so, store an un-profiled run that was written since.
+
+        Raises:
+            InputError: A file of the store cannot be reached at the moment, or not be written.
+        """
+        if not self._before:
             return False
         try:
             with fetched(job) as path:
                 digest = _digest(path) if path.is_file() else ""
-            if digest not in self.whole and digest not in self._lacking:
+            if digest not in self._before:
                 return False
             found = self._unprofiled_of(job.path)
         except (OSError, InputError):
             return False  # the reader will report the error
-        if digest not in self.whole:
-            kept = self._unprofiled.get(self._lacking[digest])
-            if found is None and kept is not None:
-                self._later[digest] = kept
+        if digest in self._done:
+            return True
+        stored, kept = self._store.run(digest, self._there), self._store.unprofiled(digest, self._there)
+        is_whole = stored is not None and not stored.lacks and (kept is not None or "unprofiled" not in stored.files)
+        if stored is None or not (is_whole or (found and stored.lacks.keys() <= {"unprofiled"})):
+            if kept is not None and found is None:
+                self._kept[digest] = kept
             return False
-        if found is not None and found != self._unprofiled.get(self.whole[digest]):
-            self._later[digest] = found
+        if found is not None and (found != kept or "unprofiled" not in stored.files):
+            self._store.put_unprofiled(stored, found)
             notes.append((job.source, "is stored already; its run without the profiler is new, and stored too"))
+        self._done.add(digest)
         return True
 
-    def write(self, writer: Writer, unread: Iterable[tuple[str, InputError]]) -> None:
-        """Write newer un-profiled runs, and failures, each of them once however often it was tried."""
-        run_ids = self.whole | writer.run_ids
-        if later := {digest: self._later.pop(digest) for digest in [*self._later] if digest in run_ids}:
-            from rooflens.model.store.tables import unprofiled_table  # noqa: PLC0415 - pyarrow: as below
+    def put(self, reports: Iterable[ReportFiles]) -> list[Run]:
+        """Store those reports that are not stored yet, and return them."""
+        new = [one for one in reports if one.run.digest not in self._done]
+        if new:
+            from rooflens.model.store.dataset import with_unprofiled  # noqa: PLC0415 - pyarrow: only where it is needed
 
-            writer.add("unprofiled", unprofiled_table(later), run_ids)
-        rows = [(as_unicode(source), as_unicode(str(error)), as_unicode(error.hint)) for source, error in unread]
-        known = {*self._store.failures()} if rows else ()
-        if new := [row for row in rows if row[:2] not in known]:
-            from rooflens.model.store.tables import failure_table  # noqa: PLC0415 - pyarrow: only where there are some
+            self._store.put([with_unprofiled(one, self._kept.get(one.run.digest)) for one in new])
+        self._done.update(one.run.digest for one in new)
+        return [one.run for one in new]
 
-            writer.add_rows("failures", failure_table(new))
-
-    def remove_replaced(self) -> list[str]:
-        """Remove what the ingest has replaced; name whatever could not be removed."""
-        return self._store.remove_replaced() if self._lacking else []
+    def put_failures(self, unread: Iterable[tuple[str, InputError]]) -> None:
+        """Store why reports could not be read."""
+        self._store.put_failures(
+            [(as_unicode(source), as_unicode(str(error)), as_unicode(error.hint)) for source, error in unread]
+        )
 
 
 def _digest(path: Path) -> str:

@@ -42,7 +42,6 @@ from rooflens.model.ranking import in_rank, most_at_stake
 from rooflens.model.records import Analysis, AnalyzedReport, Confidence, Grain
 from rooflens.model.selecting import Selection, select
 from rooflens.model.summary import KernelSummary, identity, summarize
-from rooflens.model.verdict.sentences import TODAY, limit_cell
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.model.verdict_classes import BOUNDS
 from rooflens.report.content import build_content
@@ -58,11 +57,12 @@ from rooflens.report.text.digest import (
     tokens_of,
 )
 from rooflens.report.text.hotspots import listings
+from rooflens.report.words.gain_and_limit import TODAY, limit_cell
 from rooflens.report.words.kernel import file_of, short_name
-from rooflens.report.words.verdicts import MARKS, verdict_words
+from rooflens.report.words.verdicts import MARKS, is_marked, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.writing.about import explained
-from rooflens.writing.answers import of_comparison, of_forecasts, of_traces
+from rooflens.writing.answers import View, of_comparison, of_forecasts, of_traces
 
 MOST_TOKENS = 4000
 """Upper limit of an answer, whatever is requested."""
@@ -136,12 +136,12 @@ class Answers:
         path: Path,
         kernel: Pattern = "",
         nvtx: Nvtx = "",
-        max_tokens: Tokens = 600,
+        max_tokens: Tokens = 700,
     ) -> Answer:
         """Digest a report or a trace: most to win first, each kernel with verdict or floor, and what to do next."""
         if programs := self._root.programs(path, _selection(kernel, nvtx)):
             of_all = joined(programs).kernels
-            text = of_traces(programs, max_tokens=max_tokens).text("digest")
+            text = of_traces(programs, View(max_tokens=max_tokens)).text("digest")
             return Answer(text, _TRACE_KERNELS.json(_rows(of_all[:NAMED], 0, len(of_all))))
         found = self._root.analyzed(path)
         reports = self._reports(path, kernel, nvtx)
@@ -159,7 +159,7 @@ class Answers:
         columns = tuple(Column(heading, right=heading in {"#", "time", "share"}) for heading in headings)
         shown = kernels[offset : offset + ROWS]
         rows = tuple(_kernel_row(place, group, several=several) for place, group in enumerate(shown, start=offset + 1))
-        has_doubt = any("?" in verdict_words(group.analysis) for group in shown)
+        has_doubt = any(is_marked(verdict_words(group.analysis)) for group in shown)
         is_open = any(limit_cell(group.analysis.verdict.limit).startswith("~") for group in shown)
         marks = [*([f"verdict: {MARKS}"] if has_doubt else []), *([f"limit: {TODAY}"] if is_open else [])]
         text = to_markdown((Table(columns, rows), *map(paragraph, marks)))

@@ -1,6 +1,6 @@
 """The quantities of a kernel, each described once: key, type, unit, label, meaning, and where its value comes from.
 
-JSON and its schema, CSV, the Parquet table `roofline`, data frames, the columns of tables and pages, and the reference
+JSON and its schema, CSV, the Parquet table `verdicts`, data frames, the columns of tables and pages, and the reference
 are made from `KERNEL`. JSON nests the keys; everything flat names a quantity by its path (`flat_name`): the item, then
 the quantity (`levels.dram.share` is `dram_share`), other groups first (`verdict.bound` is `verdict_bound`).
 """
@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-from rooflens.model.hotspots import STALL, WaitFor, leading_stall, waits_for
+from rooflens.model.hotspots import STALL, WaitFor, caller_of, leading_stall, waits_for
 from rooflens.model.records import (
     LEVELS,
     Analysis,
@@ -237,6 +237,7 @@ class ShownHotspot(Struct, frozen=True):
     hotspot: Hotspot
     share_of_samples: float | None
     waits_for: tuple[WaitFor, ...] = ()
+    caller: tuple[str, int] | None = None
 
 
 def hotspots_of(kernel: Kernel, hotspots: Iterable[Hotspot]) -> list[ShownHotspot]:
@@ -244,7 +245,10 @@ def hotspots_of(kernel: Kernel, hotspots: Iterable[Hotspot]) -> list[ShownHotspo
     samples = kernel.code_totals.get("samples")
     return [
         ShownHotspot(
-            hotspot, ratio(hotspot.measures.get("samples", 0.0), samples), tuple(waits_for(kernel.inside, hotspot))
+            hotspot,
+            ratio(hotspot.measures.get("samples", 0.0), samples),
+            tuple(waits_for(kernel.inside, hotspot)),
+            caller_of(kernel.inside, hotspot),
         )
         for hotspot in hotspots
     ]
@@ -330,6 +334,7 @@ DOES = fixed(
         nullable(TRUTH),
         "it waits for the oldest copies alone, not for all; null where nothing tells",
     ),
+    Key("products_left", NUMBER, "groups of wgmma that its waits leave under way; 0 where it waits for all"),
     Key("products", TEXT_OR_NULL, "what multiplies, and in which type", value=lambda does: does.products or None),
     Key("older_products", nullable(TRUTH), "by an instruction that is older than the chip's own"),
     Key("load_bytes", NUMBER, "its widest load from global memory", "B"),
@@ -364,12 +369,19 @@ PLACE = fixed(
     Key("share", NUMBER, "part of what the finding is about that is there", "share"),
 )
 
+SPELLING = fixed(
+    Key("cuda", TEXT_OR_NULL, "in CUDA and PTX"),
+    Key("cutlass", TEXT_OR_NULL, "in CUTLASS or CuTe"),
+    Key("triton", TEXT_OR_NULL, "in Triton"),
+)
+
 MOVE = fixed(
     Key("finding", TEXT_OR_NULL, "the finding that it comes from; null where it is the limiter's or asks for counters"),
     Key("kind", choice(*get_args(MoveKind)), "what it changes, in one word"),
     Key("text", TEXT, "what to do, in one sentence"),
     Key("where", items(PLACE), "worst first"),
     Key("gain", nullable(GAIN), "what it brings, alone; null where that cannot be modelled"),
+    Key("spelling", nullable(SPELLING), "what it is called, on tensor cores and of asynchronous copies; else null"),
 )
 
 VERDICT = fixed(
@@ -442,7 +454,8 @@ WAIT = fixed(
     Key(
         "how",
         choice(*get_args(WaitFound)),
-        "what tells: the scoreboard that it sets, registers, the queue that it fills, the barrier, or its order",
+        "what tells: the scoreboard that it sets, registers, its group, its mbarrier, the queue that it fills, the "
+        "barrier, or its order",
         value=attrgetter("wait.how"),
     ),
 )
@@ -469,6 +482,18 @@ HOTSPOT = fixed(
     Key("share_of_samples", NUMBER, "of the kernel's; null where it has none", "share"),
     Key("leading_stall", TEXT_OR_NULL, "what most samples wait for", value=lambda shown: leading_stall(shown.hotspot)),
     Key("waits_for", items(WAIT), "instructions that its samples wait for, most first; empty where nobody looked"),
+    Key(
+        "caller_file",
+        TEXT_OR_NULL,
+        "of a line of a library: the program's own file that it was inlined at; else null",
+        value=lambda shown: None if shown.caller is None else shown.caller[0],
+    ),
+    Key(
+        "caller_line",
+        NUMBER,
+        "its line, from 1",
+        value=lambda shown: None if shown.caller is None else shown.caller[1],
+    ),
 )
 
 
@@ -506,6 +531,7 @@ ANATOMY = fixed(
     Key("unroll", NUMBER, "how far its counter steps; null where no one register counts"),
     Key("stages", NUMBER, "tiles in shared memory: the one read, and those that copies bring; null without groups"),
     Key("groups_left", NUMBER, "groups of copies that its waits leave under way; 0 where it waits for all"),
+    Key("products_left", NUMBER, "groups of wgmma that its waits leave under way; 0 where it waits for all"),
 )
 
 LOOP = fixed(

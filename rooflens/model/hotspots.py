@@ -113,6 +113,13 @@ def waits_for(inside: Inside | None, hotspot: Hotspot) -> Iterator[WaitFor]:
             yield WaitFor(wait, min(1.0, wait.samples / samples))
 
 
+def caller_of(inside: Inside | None, hotspot: Hotspot) -> tuple[str, int] | None:
+    """Return file and line of the program that a line of a library was inlined at; None for others, or if unknown."""
+    if inside is None or hotspot.file is None or hotspot.line is None:
+        return None
+    return inside.callers.get((hotspot.file, hotspot.line))
+
+
 def loops_around(inside: Inside | None, hotspot: Hotspot) -> list[int]:
     """List the loops that a line or instruction stands in, by their numbers; empty if nobody looked inside."""
     if inside is None or hotspot.by == "function":

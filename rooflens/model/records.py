@@ -197,7 +197,7 @@ class Run(Struct, frozen=True, gc=False):
     reader: str = "ncu-report"
 
 
-WaitFound = Literal["scoreboard", "registers", "group", "queue", "barrier", "order"]
+WaitFound = Literal["scoreboard", "registers", "group", "mbarrier", "queue", "barrier", "order"]
 
 
 class Wait(Struct, frozen=True, gc=False):
@@ -249,6 +249,8 @@ class Anatomy(Struct, frozen=True, gc=False):
         stages: Tiles in shared memory at once: the one that is read, and those whose copies are under way meanwhile;
             None where copies form no groups, or nothing is read between them.
         groups_left: Groups of copies that stay under way behind its waits for the oldest; 0 where it waits for all.
+        products_left: Groups of products of four warps (`wgmma`) that stay under way behind its waits; 0 where it waits
+            for all, None without any wait.
     """
 
     instructions: float
@@ -269,6 +271,7 @@ class Anatomy(Struct, frozen=True, gc=False):
     unroll: int | None = None
     stages: int | None = None
     groups_left: int | None = None
+    products_left: int | None = None
 
 
 class Loop(Struct, frozen=True, gc=False):
@@ -359,6 +362,7 @@ class Inside(Struct, frozen=True, gc=False):
         indexes_constants: It loads constants by an index that is known at run time only.
         code_digest: SHA-256 of its instructions up to the last one that ran, in hex; empty if some are unknown.
         note: Why nothing is known; or, beside loops, how far it is known what waits wait for; else empty.
+        callers: The program's own line that inlined a line of a library, by the library's file and line.
     """
 
     loops: tuple[Loop, ...] = ()
@@ -368,6 +372,7 @@ class Inside(Struct, frozen=True, gc=False):
     indexes_constants: bool = False
     code_digest: str = ""
     note: str = ""
+    callers: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=_nothing)
 
 
 class Kernel(Struct, frozen=True, gc=False):
@@ -785,8 +790,9 @@ class Does(Struct, frozen=True, gc=False):
         tile_bytes: Shared memory of a block, without the driver's part.
         copies: How it copies to shared memory past registers: `cp.async`, `bulk copies`, `TMA`.
         stages: Tiles that asynchronous copies keep in shared memory: one that is read, and those under way; None where
-            no machine code tells, and for TMA.
+            no machine code tells.
         waits_for_oldest: It waits for the oldest of them alone, not for all; None as above.
+        products_left: Groups of `wgmma` that stay under way behind its waits for products; 0 where it waits for all.
         products: What multiplies, and in which type: `mma.sync bf16`, `wgmma fp16`, `FMA fp32`; empty if nothing does.
         older_products: It multiplies by an instruction that is older, and slower, than the chip's own.
         load_bytes: The widest load of a thread from global memory.
@@ -803,6 +809,7 @@ class Does(Struct, frozen=True, gc=False):
     copies: tuple[str, ...] | None = None
     stages: int | None = None
     waits_for_oldest: bool | None = None
+    products_left: int | None = None
     products: str | None = None
     older_products: bool | None = None
     load_bytes: int | None = None
@@ -817,6 +824,14 @@ class Does(Struct, frozen=True, gc=False):
         return bool(self.products) and not (self.products or "").startswith("FMA")
 
 
+class Spelling(Struct, frozen=True, gc=False):
+    """What people write to make a move, in CUDA, CUTLASS or CuTe, and Triton; None where there is no such thing."""
+
+    cuda: str | None
+    cutlass: str | None
+    triton: str | None
+
+
 class Move(Struct, frozen=True, gc=False):
     """One thing to do, in one sentence with the kernel's own numbers.
 
@@ -828,6 +843,7 @@ class Move(Struct, frozen=True, gc=False):
         shared: What it is the same for in many kernels, which then are one row of a ranking; empty of one for a kernel
             alone.
         command: The command in its text that collects a launch of the kernel; empty without one.
+        spelling: What it is called where tensor cores multiply or copies are asynchronous; None elsewhere.
     """
 
     text: str
@@ -837,6 +853,7 @@ class Move(Struct, frozen=True, gc=False):
     gain: Gain | None = None
     shared: SharedMove = ""
     command: str = ""
+    spelling: Spelling | None = None
 
 
 class Verdict(Struct, frozen=True, gc=False):

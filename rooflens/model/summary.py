@@ -246,8 +246,7 @@ def median_launch(analyses: Sequence[Analysis]) -> Analysis:
 
 def _launch(key: str, analysis: Analysis, of: Identity, total_ns: float, group_key: str, short_name: str) -> Launch:  # noqa: PLR0913, PLR0917 - each says one thing of it
     duration_ns, verdict = _counted_ns(analysis), analysis.verdict
-    part = _winnable_part(verdict)
-    winnable_ns = None if duration_ns is None or part is None else duration_ns * part
+    winnable_ns, at_stake_ns = stake_of(analysis)
     return Launch(
         key=key,
         analysis=analysis,
@@ -261,9 +260,16 @@ def _launch(key: str, analysis: Analysis, of: Identity, total_ns: float, group_k
         duration_ns=duration_ns,
         time_share=ratio(duration_ns, total_ns),
         winnable_ns=winnable_ns,
-        at_stake_ns=_at_stake_ns(duration_ns, winnable_ns),
+        at_stake_ns=at_stake_ns,
         group_key=group_key,
     )
+
+
+def stake_of(analysis: Analysis) -> tuple[float | None, float]:
+    """Return the GPU time of a launch that can be won, None where unknown, and the time to look at first."""
+    duration_ns, part = _counted_ns(analysis), _winnable_part(analysis.verdict)
+    winnable_ns = None if duration_ns is None or part is None else duration_ns * part
+    return winnable_ns, _at_stake_ns(duration_ns, winnable_ns)
 
 
 def _times(short_name: str, launches: int) -> str:

@@ -26,16 +26,10 @@ from rooflens.model.summary import (
     summarize,
     time_part,
 )
-from rooflens.model.verdict.sentences import (
-    best_gain_words,
-    gain_figure,
-    limit_in_short,
-    limit_words,
-    reason_words,
-    unmeasured_words,
-)
+from rooflens.model.verdict.sentences import unmeasured_words
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.words.findings import confidence_words, least_sure, sureness
+from rooflens.report.words.gain_and_limit import best_gain_words, gain_figure, limit_in_short, limit_words, reason_words
 from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name
 
 if TYPE_CHECKING:  # a table takes words from here, and needs no page

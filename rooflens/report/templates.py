@@ -13,13 +13,14 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.verdict.sentences import gain_figure, gain_how, resource_label
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of
 from rooflens.report.document import Chart, Document, Opportunities, Table, Words
 from rooflens.report.html import blocks
 from rooflens.report.html.embed import json_text
 from rooflens.report.html.theme import LOOKS, css_class, is_hollow
 from rooflens.report.words import labels
+from rooflens.report.words.gain_and_limit import gain_figure, gain_how
 
 
 class Drawing(Struct, frozen=True):

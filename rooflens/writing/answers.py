@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from rooflens.analyzing import Analyzed
+    from rooflens.analyzing import Analyzed, Summed
     from rooflens.model.compare.gate import Gated
     from rooflens.model.compare.given import Given
     from rooflens.model.compare.ladder import Ladder
@@ -75,19 +75,34 @@ def _page(answer: Answer) -> str:
     return to_page(title, facts, answer.document(), synthetic)
 
 
+class View(Struct, frozen=True, kw_only=True):
+    """How much of an answer to show, and how.
+
+    Attributes:
+        top: Rows of each GPU; all by default.
+        max_tokens: Size of a digest.
+        columns: Quantities to show instead of the usual columns.
+        each_launch: A row per launch on a terminal, instead of per kernel.
+        raw_cells: Leave CSV cells unchanged, even if a spreadsheet would run them.
+        indented: Write JSON for people; otherwise a line per launch, as it is made.
+    """
+
+    top: int | None = None
+    max_tokens: int | None = None
+    columns: tuple[str, ...] = ()
+    each_launch: bool = False
+    raw_cells: bool = False
+    indented: bool = True
+
+
 _WRITERS: Mapping[str, Callable[[Answer], str]] = MappingProxyType({"md": _markdown, "html": _page})
 
 
-def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
+def of_kernels(
     found: Analyzed,
-    top: int | None = None,
-    max_tokens: int | None = None,
-    columns: Sequence[str] = (),
+    view: View | None = None,
     *,
-    each_launch: bool = False,
     place: Sequence[str] = (),
-    raw_cells: bool = False,
-    indented: bool = True,
     expected: Sequence[Checked] | None = None,
     title: str = "",
 ) -> Answer:
@@ -95,17 +110,12 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
 
     Args:
         found: The reports.
-        top: Rows of each GPU; all by default.
-        max_tokens: Size of a digest.
-        columns: Quantities to show instead of the usual columns.
-        each_launch: A row per launch on a terminal, instead of per kernel.
+        view: How much to show, and how; all by default.
         place: Paths or a store for a command that shows more; empty if there are none.
-        raw_cells: Leave CSV cells unchanged, even if a spreadsheet would run them.
-        indented: Write JSON for people; otherwise a line per launch, as it is made.
         expected: Predictions with their measurements; None if there are no predictions.
         title: What the Markdown is called; by default after its reports.
     """
-    asked = (top, tuple(columns), each_launch, tuple(place))
+    how = view or View()
 
     def shown(face: str) -> Document:
         from rooflens.report.content import build_content
@@ -115,7 +125,10 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         named = title or default_title([one.run for one in found.reports])
         content = build_content(found.reports, named, found.limits, found.failures)
         missing = tuple((one.names, one.shares) for one in found.missing if one.shares)
-        return (*overview(content, face, Asked(*asked, missing)), *predicted())
+        return (
+            *overview(content, face, Asked(how.top, how.columns, how.each_launch, tuple(place), missing)),
+            *predicted(),
+        )
 
     def predicted() -> Document:
         if not expected:
@@ -128,27 +141,39 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         from rooflens.report.text.digest import digest as shortened
         from rooflens.report.token_budget import DEFAULT_TOKENS
 
-        return shortened(found.reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
+        return shortened(found.reports, how.max_tokens or DEFAULT_TOKENS, how.top, found.failures)
 
     def csv() -> str:
         from rooflens.report.data import to_csv
 
-        return to_csv(found.analyses, raw_cells=raw_cells)
+        return to_csv(found.analyses, raw_cells=how.raw_cells)
 
     def json() -> str | Iterable[str]:
         from rooflens.report.data import json_lines, to_json
 
-        if indented:
+        if how.indented:
             return to_json(found.analyses, found.reports, expected)
         parts = json_lines(found.analyses, found.reports, expected)
         return iter(lambda: "".join(islice(parts, 256)), "")
 
     return Answer(
-        document=lambda: shown("table" if columns else "file"),
+        document=lambda: shown("table" if how.columns else "file"),
         data={"json": json, "csv": csv, "digest": digest},
-        table=lambda: shown("table" if columns else "terminal"),
-        remarks=lambda: _remarks(found, columns),
+        table=lambda: shown("table" if how.columns else "terminal"),
+        remarks=lambda: _remarks(found, how.columns),
     )
+
+
+def of_sums(summed: Summed, top: int | None = None) -> Answer:
+    """Answer what a store holds that is too large to show each of its kernels.
+
+    Args:
+        summed: The store.
+        top: Functions of each GPU.
+    """
+    from rooflens.report.text.sums import sums_document
+
+    return Answer(document=lambda: sums_document(summed.sums, summed.kernel_count, top))
 
 
 def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
@@ -201,16 +226,11 @@ def of_what_if(answers: Sequence[WhatIf]) -> Answer:
     return Answer(lambda: what_if_document(answers), {"json": lambda: what_if_json(answers)})
 
 
-def of_traces(
-    programs: Sequence[Program],
-    top: int | None = None,
-    max_tokens: int | None = None,
-    *,
-    columns: Sequence[str] = (),
-    raw_cells: bool = False,
-) -> Answer:
+def of_traces(programs: Sequence[Program], view: View | None = None) -> Answer:
     """Answer how long the kernels of timelines take without a report, what can be won, and what to profile."""
     from rooflens.report.trace.document import heading, traces_document
+
+    how = view or View()
 
     def json() -> str:
         from rooflens.report import data
@@ -220,16 +240,16 @@ def of_traces(
     def csv() -> str:
         from rooflens.report.data import traces_csv
 
-        return traces_csv(programs, raw_cells=raw_cells)
+        return traces_csv(programs, raw_cells=how.raw_cells)
 
     def digest() -> str:
         from rooflens.report.trace.digest import digest as shortened
 
-        return shortened(programs, max_tokens, top)
+        return shortened(programs, how.max_tokens, how.top)
 
     return Answer(
-        document=lambda: traces_document(programs, top, columns),
+        document=lambda: traces_document(programs, how.top, how.columns),
         data={"json": json, "csv": csv, "digest": digest},
-        table=lambda: traces_document(programs, top, columns, brief=True),
+        table=lambda: traces_document(programs, how.top, how.columns, brief=True),
         heading=lambda: heading(programs),
     )

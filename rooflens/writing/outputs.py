@@ -1,4 +1,4 @@
-"""Where output files go, in which format, and what they must not overwrite."""
+"""Where output files go, in which format, what they must not overwrite, and how they are written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 
 from rooflens.errors import InputError, UsageError
-from rooflens.files import refuse_special
+from rooflens.files import refuse_special, write_whole
 
 FORMATS = {
     ".html": "html",
@@ -99,3 +99,12 @@ def check_free(
         raise UsageError(str(error), error.hint) from error
     if output.exists() and not force:
         raise UsageError(f"`{output}` exists", hint)
+
+
+def write_output(output: Path, content: str | bytes, *, hint: str = "give another place with -o") -> None:
+    """Write a file completely or not at all: commands and API write through this function, or through this room.
+
+    Raises:
+        InputError: The folder is not writable, or the file exists but is not regular; `hint` says what to do.
+    """
+    write_whole(output, content, hint=hint)

@@ -58,7 +58,7 @@ def mistakes(report: rl.Report) -> None:
     report[0].verdict.limit.factor + 1  # type: ignore[operator]
     rl.profile(tier="all")  # type: ignore[call-overload]  # there is no such tier
     double("two")  # type: ignore[arg-type]  # a decorated function keeps its types
-    rl.ingest("reports")  # type: ignore[call-arg]  # into which store?
+    rl.ingest_reports("reports")  # type: ignore[call-arg]  # into which store?
     rl.analyze("report")  # type: ignore[attr-defined]  # there is no such verb
 
 

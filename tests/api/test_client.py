@@ -32,5 +32,5 @@ def test_the_page_of_the_api_names_what_there_is() -> None:
     for kind in (rl.Report, rl.Kernel, rl.Verdict):
         for name in vars(kind):
             assert name.startswith("_") or re.search(rf"\.{name}\b", rows), f"{kind.__name__}.{name}"
-    for name in ("open", "compare", "predict", "ingest", "profile"):
+    for name in ("open", "compare", "predict", "ingest_reports", "profile"):
         assert f"`rl.{name}(" in rows

@@ -190,8 +190,8 @@ def test_reports_are_stored_by_any_executor(fixtures: Path, tmp_path: Path) -> N
     """`ingest` counts stored and skipped reports, and accepts the caller's executor."""
     report = fixtures / "synthetic" / "attention.synthetic.ncu-rep"
     with ThreadPoolExecutor(1) as executor:
-        first = rl.ingest(report, tmp_path / "store", executor)
-    again = rl.ingest([report], tmp_path / "store", raw="none")
+        first = rl.ingest_reports(report, tmp_path / "store", executor)
+    again = rl.ingest_reports([report], tmp_path / "store", raw="none")
     assert (first.report_count, first.kernel_count, first.failures) == (1, 4, [])
     assert (again.report_count, again.skipped_count) == (0, 1)
     assert len(rl.open(tmp_path / "store")) == 4

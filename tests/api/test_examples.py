@@ -36,12 +36,11 @@ def public() -> Iterator[tuple[str, Any]]:
     """List the API's public names, and the public methods of their classes, including Python's own."""
     for name in rl.__all__:
         one = getattr(rl, name)
-        if name in {"__version__", "RooflensError", "ingest"}:  # a text, an error of all rooms, and a room
+        if name in {"__version__", "RooflensError"}:  # a text, and an error of all rooms
             continue
         yield name, one
         if inspect.isclass(one):
             yield from ((f"{name}.{key}", value) for key, value in vars(one).items() if not key.startswith("_"))
-    yield "ingest", import_module("rooflens.api.verbs").ingest
     yield "Report.__getitem__", rl.Report.__getitem__
     yield "Report.__arrow_c_stream__", rl.Report.__arrow_c_stream__
 

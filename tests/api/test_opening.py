@@ -50,7 +50,7 @@ def test_every_form_of_a_report_opens_alike(attention: Path, sweep: Path, tmp_pa
     folder = tmp_path / "folder"
     folder.mkdir()
     shutil.copy(attention, folder)
-    rl.ingest([attention, sweep], tmp_path / "store")
+    rl.ingest_reports([attention, sweep], tmp_path / "store")
     keys = [kernel.key for kernel in rl.open(attention)]
     for place in (tmp_path / "zipped.ncu-rep.gz", tmp_path / "packed.ncu-repz", folder):
         assert [kernel.key for kernel in rl.open(place)] == keys
@@ -60,7 +60,7 @@ def test_every_form_of_a_report_opens_alike(attention: Path, sweep: Path, tmp_pa
 
 def test_a_report_of_a_store_and_kernels_of_a_gpu_open(attention: Path, sweep: Path, tmp_path: Path) -> None:
     """`STORE/DIGEST` opens one report, `gpu` selects kernels; both errors name what does not exist."""
-    rl.ingest([attention, sweep], tmp_path / "store")
+    rl.ingest_reports([attention, sweep], tmp_path / "store")
     whole, one = rl.open(tmp_path / "store"), rl.open(sweep)
     digest = one.runs[0].digest
     assert [kernel.key for kernel in rl.open(tmp_path / "store" / digest[:8])] == [one[0].key]
@@ -76,7 +76,7 @@ def test_thresholds_are_those_of_a_file(attention: Path, tmp_path: Path) -> None
     (tmp_path / "mine.toml").write_text(
         "[thresholds]\nat_roof_share = 0.95\nat_roof_device_share = 0.95\n", encoding="utf-8"
     )
-    rl.ingest(attention, tmp_path / "store")
+    rl.ingest_reports(attention, tmp_path / "store")
     usual = [kernel.verdict.at_roof for kernel in rl.open(attention)]
     for place in (attention, tmp_path / "store"):
         judged = rl.open(place, thresholds=tmp_path / "mine.toml")
@@ -99,7 +99,7 @@ def test_an_export_opens(tmp_path: Path) -> None:
 
 def test_a_report_in_a_file_and_in_a_store_counts_once(attention: Path, tmp_path: Path) -> None:
     """A report given as a file and in a store counts once, with a remark."""
-    rl.ingest(attention, tmp_path / "store")
+    rl.ingest_reports(attention, tmp_path / "store")
     report = rl.open(attention, tmp_path / "store")
     assert len(report) == 4
     assert report.warnings == ("1 report given twice but counted once",)
@@ -162,6 +162,6 @@ def test_reading_tells_nothing_twice(attention: Path) -> None:
 @pytest.mark.parametrize("given", ["", None, 5, b"report.ncu-rep"])
 def test_what_is_no_path_is_told_so(given: object, tmp_path: Path) -> None:
     """An empty text does not open the current folder; anything but a path is refused with a clear error."""
-    for ask in (rl.open, lambda path: rl.ingest([path], tmp_path / "store")):
+    for ask in (rl.open, lambda path: rl.ingest_reports([path], tmp_path / "store")):
         with pytest.raises(UsageError, match=r"one of the paths is empty|is not a path"):
             ask(given)  # type: ignore[arg-type]

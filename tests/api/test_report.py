@@ -130,7 +130,7 @@ def test_metrics_are_those_that_the_report_stores(attention: Path, report: rl.Re
 
 def test_metrics_come_from_a_store_as_from_the_file(attention: Path, report: rl.Report, tmp_path: Path) -> None:
     """Kernels of a store have the metrics of their report."""
-    rl.ingest(attention, tmp_path / "store")
+    rl.ingest_reports(attention, tmp_path / "store")
     stored = rl.open(tmp_path / "store")
     assert [kernel.metrics() for kernel in stored] == [kernel.metrics() for kernel in report]
 
@@ -302,12 +302,10 @@ def test_reports_are_filtered_and_sorted(report: rl.Report) -> None:
 
 
 def test_a_wrong_key_names_those_that_come_close(report: rl.Report) -> None:
-    """Unknown columns, levels, pipes and stall reasons raise a `KeyError` with a hint; `get` and `in` do not raise."""
+    """Unknown columns raise a `KeyError` with a hint."""
     kernel = report[0]
     for ask, near in (
         (lambda: kernel["dram_shar"], "`dram_share`"),
-        (lambda: kernel.levels["drm"], "`dram`"),
-        (lambda: kernel.pipes["tensor_bf61"], "`tensor_bf16`"),
         (lambda: report.sort("duration"), "`duration_ns`"),
         (lambda: report.filter(verdict_bond="memory"), "`verdict_bound`"),
     ):
@@ -315,7 +313,6 @@ def test_a_wrong_key_names_those_that_come_close(report: rl.Report) -> None:
             ask()
         assert isinstance(raised.value, rl.RooflensError)
         assert near in raised.value.hint
-    assert kernel.levels.get("drm") is None
 
 
 def test_a_word_leads_to_the_columns_that_hold_it(report: rl.Report) -> None:

@@ -40,9 +40,3 @@ def test_opening_imports_no_library_of_tables_or_charts(fixtures: Path) -> None:
     file = str(fixtures / "synthetic" / "attention.synthetic.ncu-rep")
     loaded = modules_after(f"import rooflens; rooflens.open({file!r})[0].verdict.sentence")
     assert not loaded & {"altair", "IPython", "ncu_report", "numpy", "pandas", "polars", "pyarrow", "vl_convert"}
-
-
-def test_a_room_is_a_verb_too() -> None:
-    """`rooflens.ingest` is callable whether or not a module of that package was imported before."""
-    for before in ("", "import rooflens.ingest.load; "):
-        modules_after(f"{before}import rooflens; assert callable(rooflens.ingest)")

@@ -300,7 +300,8 @@ def test_a_damaged_unprofiled_run_is_named_when_ingested(report: Path, tmp_path:
     said = run("ingest", report, "--store", tmp_path / "store")
     assert said.exit_code == 0
     assert "not a record of an un-profiled run" in said.stderr
-    assert Store(tmp_path / "store").unprofiled() == {}
+    ((stored,), _) = Store(tmp_path / "store").runs()
+    assert "unprofiled" not in stored.files
 
 
 def test_launch_counts_weight_the_time(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from rooflens.errors import InputError
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Level, Pipe
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottleneck
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.kernel.document import explain

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.catalogue import KERNEL, kernel_quantities, quantities
 from rooflens.model.counters.table import NAMES
 from rooflens.model.records import Analysis
-from rooflens.model.store.tables import kernel_table, roofline_table
+from rooflens.model.store.tables import kernel_table, verdict_table
 from rooflens.report.data import to_csv
 
 _ROUNDED = 1e-9
@@ -39,11 +38,9 @@ def differ(one: Any, other: Any) -> bool:
 
 
 def columns(analyses: list[Analysis]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield the rows of each flat face, a row a kernel; of the store's table of levels and pipes the kernel's own."""
+    """Yield the rows of each flat face, a row a kernel."""
     yield "kernels of the store", kernel_table([one.kernel for one in analyses]).to_pylist()
-    rows = roofline_table(analyses, MODEL_VERSION, "").to_pylist()
-    first = {(row["digest"], row["kernel_index"]): row for row in reversed(rows)}
-    yield "roofline of the store", [first[one.kernel.digest, one.kernel.index] for one in analyses]
+    yield "verdicts of the store", verdict_table(analyses).to_pylist()
     yield "frame", [{name: one.value(analysis) for name, one in _of_frames().items()} for analysis in analyses]
 
 
@@ -52,8 +49,6 @@ def _of_frames() -> dict[str, Any]:
     return {name: own[name] for name in kernel_quantities() if name in own}
 
 
-_OF_A_ROW = frozenset({"kind", "resource", "unit", "amount", "amount_per_s", "peak_per_s", "share"})
-"""Columns of the store's `roofline` that are of a level or pipe."""
 _ELSEWHERE = frozenset({"name", "function", "grid", "block", "hotspots"})
 """Names of JSON whose cells the store splits or keeps in another table."""
 
@@ -64,7 +59,7 @@ def test_every_name_means_one_quantity(analyses: list[Analysis]) -> None:
     wanted, wrong, names = [flat(one) for one in timed], set(), set()
     for face, rows in columns(timed):
         for values, row, analysis in zip(wanted, rows, timed, strict=True):
-            for name in (values.keys() & row.keys()) - _OF_A_ROW - _ELSEWHERE:
+            for name in (values.keys() & row.keys()) - _ELSEWHERE:
                 names.add(name)
                 if differ(row[name], values[name]):
                     wrong.add(f"{face}, {name}: {row[name]} for {values[name]} in {analysis.kernel.source}")

@@ -9,8 +9,8 @@ import pytest
 
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.roofline.standing import standing
+from rooflens.model.roofline.unit_names import binding_label
 from rooflens.model.roofline.work import main_work
-from rooflens.model.verdict.sentences import binding_label
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.path.drawing import path_spec

@@ -16,8 +16,8 @@ from rooflens.model.roofline.levels import place_levels
 from rooflens.model.roofline.roof import LEAST_SHARE, at_top_clock, roof
 from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
 from rooflens.model.roofline.standing import standings
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.roofline.work import main_work
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.document import Table
 from rooflens.report.kernel.units import busy_units
 

@@ -17,7 +17,6 @@ from rooflens import format as fmt
 from rooflens.ingest.load import Loaded
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.summary import KernelSummary
-from rooflens.model.verdict.sentences import limit_cell
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_document
@@ -32,6 +31,7 @@ from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import kernel_rows, point_rows
 from rooflens.report.summary import ranked
 from rooflens.report.text.digest.kernel import block, row
+from rooflens.report.words.gain_and_limit import limit_cell
 from rooflens.report.words.labels import evidence_words
 from rooflens.report.writers.markdown import to_markdown
 

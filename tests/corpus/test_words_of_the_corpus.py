@@ -9,11 +9,11 @@ import pytest
 from rooflens.ingest.load import Loaded
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.roofline.datasheets import datasheet_of
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.overview.document import Asked, overview
 from rooflens.report.overview.kernels import LEGEND
+from rooflens.report.words.gain_and_limit import gain_words, limit_factor_words
 from rooflens.report.words.labels import evidence_words
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal

@@ -28,7 +28,7 @@ from support.cubin_writer import END, SET_ADDRESS, STEP, cubin, line_table, repo
 from support.encoded_code import loads_then_sums, loop_metrics
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
 from support.printing import printed
-from support.stored import DIGESTS, commit, tables_of
+from support.stored import DIGESTS, commit, files_of
 from support.timelines import Launched, write_export
 from support.traces import host, kernel, write_trace
 from support.traces import launch as launched_at
@@ -80,7 +80,7 @@ _RULE = {
 }
 _SYNTHETIC = Path(__file__).parents[2] / "fixtures" / "synthetic"
 _READERS = (chrome, nsys, operators)
-_STORED = re.compile(r"[a-z]+/[0-9a-f]{24}\.parquet")
+_STORED = re.compile(r"[a-z]+/[0-9a-f]{64}\.parquet")
 _REPORT = str(_SYNTHETIC / "attention.synthetic.ncu-rep")
 _LINES = {
     "analyze": (_REPORT,),
@@ -345,8 +345,8 @@ def _setting(key: str, option: Option) -> str | None:
 def _stores() -> list[bytes]:
     with TemporaryDirectory() as folder:
         store = Path(folder)
-        commit(store, tables_of(DIGESTS[0], 3), tables_of(DIGESTS[1]))
-        commit(store, tables_of(DIGESTS[2], 2))
+        commit(store, files_of(DIGESTS[0], 3), files_of(DIGESTS[1]))
+        commit(store, files_of(DIGESTS[2], 2))
         ingested = _files_of(store)
         analyze_store(store, keep=True)
         return [packed_files(files) for files in (ingested, _files_of(store))]

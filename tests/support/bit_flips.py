@@ -136,7 +136,7 @@ def _try(folder: Path, data: bytes, tally: Tally, flip: str, *, with_page: bool)
         for _, error in ingest_reports(find_inputs([str(file)]).jobs, store, options=READING).failures:
             if "bug" in error.hint:
                 tally.add(f"ingest: {error}", flip)
-        if store.run_ids():
+        if store.digests():
             _look(analyze_store(place, keep=True), tally, flip)
 
 

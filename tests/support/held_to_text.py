@@ -9,6 +9,7 @@ from typing import Any
 from support.sass_text import parse
 
 from rooflens.ingest.cubin.decoding import decode
+from rooflens.ingest.cubin.mbarriers import with_mbarriers
 from rooflens.model.inside.instruction import Instruction
 from rooflens.model.roofline.opcodes import opcode_group, tensor_op, thread_flop
 
@@ -28,7 +29,10 @@ def differences(offset: int, code: bytes, capability: int, text: str) -> Iterato
         capability: Of the GPU: 90 for 9.0.
         text: What NVIDIA's disassembler says.
     """
-    ours, theirs = decode(offset, code, capability), parse(offset, text, code)
+    theirs = parse(offset, text, code)
+    ours, _ = with_mbarriers(
+        [decode(offset, code, capability), Instruction(0, base="SYNCS")], [code, bytes(16)], capability
+    )
     for name, one, other in zip(_NAMES, _facts(ours), _facts(theirs), strict=True):
         if one != other and not (name == "target" and _is_elsewhere(text)):
             yield f"{capability} {text}: {name} {one}, not {other}"
@@ -44,6 +48,7 @@ def differences(offset: int, code: bytes, capability: int, text: str) -> Iterato
 _NAMES = (
     *("operation", "condition", "never runs", "target", "falls through", "barrier", "adds to", "step", "constant"),
     *("indexed constant", "kind", "purpose", "operations", "products", "width", "first result", "groups"),
+    *("groups of products", "end of a group", "sum", "mbarrier"),
 )
 
 
@@ -66,6 +71,10 @@ def _facts(one: Instruction) -> tuple[Any, ...]:
         one.width_bytes if one.kind in _IN_MEMORY else None,
         min((number for number in one.writes if number >= 0), default=None),
         one.leaves_groups,
+        one.leaves_products,
+        one.closes_products,
+        one.sums,
+        one.mbarrier,
     )
 
 

@@ -6,6 +6,7 @@ Branch targets in the text are absolute addresses. Control bits stand in no text
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from rooflens.model.inside.instruction import (
     CALLS,
@@ -15,6 +16,7 @@ from rooflens.model.inside.instruction import (
     JUMPS,
     SCOREBOARDS,
     Instruction,
+    Linear,
     kind_of_opcode,
 )
 
@@ -67,10 +69,11 @@ _NO_RESULT = frozenset(
             "REDAS",
         ),
         *("SSY", "SYNC", "PBK", "BRK", "CONT", "PCNT", "BREAK", "ISETP", "FSETP", "DSETP", "HSETP2", "PSETP", "PLOP3"),
-        *("UISETP", "UPLOP3", "UTMALDG", "UTMASTG", "UBLKCP", "SYNCS", "ARRIVES", "STTM"),
+        *("UISETP", "UPLOP3", "UTMALDG", "UTMASTG", "UBLKCP", "STAS", "SYNCS", "ARRIVES", "STTM"),
     }
 )
 _GROUPS = re.compile(r"SB0, (0x[0-9a-f]+)")
+_PRODUCTS = re.compile(r"gsb0, (0x[0-9a-f]+)")
 _MATRIX = re.compile(r"[A-Z]+MMA")
 _WIDE = re.compile(r"^(?:D(?:ADD|MUL|FMA|MNMX|SETP)|IADD64|UIADD64)$")
 _BITS = {"64": 2, "128": 4, "256": 8, "96": 3}
@@ -131,7 +134,75 @@ def parse(  # noqa: PLR0913 - one for each thing that is known of an instruction
         file=file,
         line=line,
         leaves_groups=int(groups[1], 16) if opcode == "DEPBAR.LE" and (groups := _GROUPS.match(operands)) else None,
+        leaves_products=int(left[1], 16) if base == "WARPGROUP" and (left := _PRODUCTS.match(operands)) else None,
+        closes_products=base.endswith("GMMA") and "gsb0" in operands,
+        sums=_sums(base, set(opcode.split(".")[1:]), _parts(operands)),
+        mbarrier=None if opcode.startswith("UBLKCP.G.S") else _mbarrier(base, operands),
     )
+
+
+_SUMMED = frozenset({"MOV", "IADD3", "VIADD", "IADD", "R2UR", "IMAD", "LEA", "SHF", "LOP3", "PRMT"})
+
+
+def _sums(base: str, modifiers: set[str], parts: list[str]) -> Linear | None:
+    """Return what a sum, a move or a shift writes, by its operands; None for others, and where a constant is loaded."""
+    name = base if base == "R2UR" else base.removeprefix("U")
+    is_wide_move = name == "MOV" and "64" in modifiers and "0x" in parts[1]
+    if name not in _SUMMED or is_wide_move or {"X", "HI", "R"} & modifiers:
+        return None
+    _, *operands = [part for part in parts if not re.fullmatch(r"!?U?P[T\d]", part)] or [""]
+    terms = [value for part in operands if (value := _value(part)) is not None]
+    if len(terms) < len(operands):
+        return None
+    numbers = [None if one.terms else one.constant for one in terms]
+    scaled: list[tuple[Linear, int | None]] = [(one, 1) for one in terms]
+    if name == "IMAD":
+        which = 0 if numbers[1] is not None else 1
+        scaled = [(terms[which], numbers[1 - which]), (terms[2], 1)]
+    elif name == "LEA":
+        scaled = [(terms[0], 1 << (numbers[2] or 0)), (terms[1], 1)]
+    elif name == "SHF":
+        scaled = [(terms[0], None if numbers[1] is None or terms[2] != Linear() else 1 << (numbers[1] & 31))]
+    elif name == "LOP3":
+        # Other tables than that of "and" are no mask.
+        scaled = [(terms[0], 1 if numbers[3] == 0xC0 and (numbers[1] or 0) & 0xFFFFF8 == 0xFFFFF8 else None)]
+    elif name == "PRMT":
+        scaled = [(terms[2], 1 if numbers[1] == 0x654 else None)]
+    known = [(one, factor) for one, factor in scaled if factor is not None]
+    return _linear(known) if len(known) == len(scaled) else None
+
+
+def _linear(parts: list[tuple[Linear, int]]) -> Linear:
+    terms = tuple((register, factor * by) for one, by in parts for register, factor in one.terms)
+    return Linear(sum(one.constant * by for one, by in parts) & 0xFFFFFFFF, terms)
+
+
+def _value(part: str) -> Linear | None:
+    """Return the value of an operand; None for what the launch or another unit gives."""
+    part = part.removesuffix(".reuse")
+    if re.fullmatch(r"-?U?RZ", part):
+        return Linear()
+    if register := re.fullmatch(r"(-?)(U?)R(\d+)", part):
+        number = -int(register[3]) - 1 if register[2] else int(register[3])
+        return Linear(0, ((number, -1 if register[1] else 1),))
+    return Linear(int(part, 16) & 0xFFFFFFFF) if re.fullmatch(r"-?0x[0-9a-f]+", part) else None
+
+
+def _mbarrier(base: str, operands: str) -> Linear | None:
+    """Return the address of the mbarrier that an operation is about: of a copy, behind that of its destination."""
+    place = _BRACKETS.search(operands)
+    if place is None or base not in {"SYNCS", "UTCBAR", "UTMALDG", "UBLKCP"}:
+        return None
+    address = _linear([(one, 1) for one in _summed(place[0].strip("[]"))])
+    if base not in {"UTMALDG", "UBLKCP"}:
+        return address
+    return Linear(0, tuple((register - 1, by) for register, by in address.terms))
+
+
+def _summed(text: str) -> Iterator[Linear]:
+    for part in text.split("+"):
+        if (value := _value(part)) is not None:
+            yield value
 
 
 def _may_fall_through(opcode: str, operands: str) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+from msgspec.structs import replace
 from support.kernels import make_kernel
 
 from rooflens.model.records import Hotspot, Kernel, Run
-from rooflens.model.store.dataset import Store, StoredReport
-from rooflens.model.store.tables import ReportRows, report_tables
+from rooflens.model.store.dataset import ReportFiles, Store, StoredReport, report_files
+from rooflens.model.store.tables import ReportRows
 
 
 def digest_of(number: int) -> str:
@@ -38,22 +37,21 @@ def make_report(digest: str, kernel_count: int, **of_run: Any) -> tuple[Run, tup
     return Run(digest, source, 100, kernel_count, synthetic=False, **of_run), kernels
 
 
-def tables_of(digest: str, kernel_count: int = 1, **of_run: Any) -> dict[str, pa.Table]:
-    """Make the tables of such a report."""
-    return report_tables(ReportRows(*make_report(digest, kernel_count, **of_run)))
+def files_of(digest: str, kernel_count: int = 1, **of_run: Any) -> ReportFiles:
+    """Make the files of such a report."""
+    return report_files(ReportRows(*make_report(digest, kernel_count, **of_run)))
 
 
-def commit(folder: Path, *reports: Mapping[str, pa.Table]) -> str:
-    """Commit reports to a store as one ingest; return the name of its files."""
-    with Store(folder).writing() as writer:
-        for tables in reports:
-            writer.add_reports(tables)
-    return writer.id
+def commit(folder: Path, *reports: ReportFiles) -> None:
+    """Commit reports to a store together."""
+    store = Store(folder)
+    store.prepare()
+    store.put(reports)
 
 
 def stored(folder: Path) -> list[StoredReport]:
-    """Return the reports of a store, all of which must be whole."""
+    """Return the reports of a store, all of which must be whole, without the time at which they were stored."""
     found = list(Store.existing(folder).reports())
-    whole = [report for report in found if isinstance(report, StoredReport)]
+    whole = [replace(report, stored_unix_s=0) for report in found if isinstance(report, StoredReport)]
     assert len(whole) == len(found), found
     return whole

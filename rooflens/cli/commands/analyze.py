@@ -8,30 +8,32 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish
-from rooflens.cli.expectations import PREDICT, find_expected, read_stated
+from rooflens.cli.expectations import find_expected, read_stated
 from rooflens.cli.loading import (
+    GPU,
+    KERNEL,
+    NVTX,
     PATHS,
+    PREDICT,
     RAW_CELLS,
+    READER,
     STORE,
     THRESHOLDS,
     TIMELINE,
+    WITHOUT_NVIDIA,
     answer_of,
     load_analyzed,
     place_of,
     refuse_with_traces,
     traces_of,
-    with_reading,
-    with_selection,
+    with_wanted,
 )
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import UsageError
 from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.selecting import Selection
+    from rooflens.cli.wanted import Wanted
 
 
 @click.command(
@@ -48,7 +50,8 @@ if TYPE_CHECKING:
 )
 @PATHS
 @STORE
-@with_selection
+@KERNEL
+@NVTX
 @THRESHOLDS
 @TIMELINE
 @click.option(
@@ -73,26 +76,21 @@ if TYPE_CHECKING:
     help="Show these quantities instead of the usual columns: names of columns in `--format csv`, of totals, "
     "or heads of tables.",
 )
-@click.option("--without-nvidia", is_flag=True, help="Ignore NVIDIA's own rules; the store then keeps no verdicts.")
+@WITHOUT_NVIDIA
 @RAW_CELLS
-@with_reading
+@READER
+@GPU
 @PREDICT
+@with_wanted
 def analyze(
-    paths: tuple[str, ...],
-    store: str | None,
-    thresholds: Path | None,
     *,
-    selection: Selection | None,
-    timeline: Path | None,
+    wanted: Wanted,
     style: str,
     top: int | None,
     max_tokens: int | None,
     launches: bool,
     columns: str | None,
-    without_nvidia: bool,
     raw_cells: bool,
-    reading: ReadOptions,
-    predict: str | None,
 ) -> None:
     """Show what limits each kernel.
 
@@ -102,59 +100,41 @@ def analyze(
     A PyTorch profiler's trace, or an export of nsys, is also read without a report: its kernels by what can be won
     above the floors of their operators' sizes, gaps, and the commands that profile the right kernels.
     """
-    _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
-    names = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
-    if traces := traces_of(paths, reading, thresholds=thresholds, without_nvidia=without_nvidia):
-        refuse_with_traces(traces, store=store, timeline=timeline, launches=launches, predict=predict)
-        answer = answer_of(
-            traces,
-            reading,
-            selection=selection,
-            thresholds=thresholds,
-            without_nvidia=without_nvidia,
-            top=top,
-            max_tokens=max_tokens,
-            columns=names,
-            raw_cells=raw_cells,
-        )
-        deliver(answer, style)
-        return
+    _check_options(style, top, columns=columns, predict=wanted.predict, max_tokens=max_tokens)
     from msgspec.structs import replace
 
     from rooflens.addresses import shown
-    from rooflens.writing.answers import of_kernels
+    from rooflens.writing.answers import View, of_kernels, of_sums
 
-    stated = read_stated(predict)
-    keep = not without_nvidia
-    place = place_of(paths, store)
+    view = View(
+        top=top,
+        max_tokens=max_tokens,
+        columns=tuple(name.strip() for name in columns.split(",") if name.strip()) if columns else (),
+        each_launch=launches,
+        raw_cells=raw_cells,
+        indented=sys.stdout.isatty(),
+    )
+    if traces := traces_of(wanted):
+        refuse_with_traces(traces, wanted, launches=launches)
+        deliver(answer_of(traces, wanted, view), style)
+        return
+    stated = read_stated(wanted.predict)
+    keep = not wanted.without_nvidia
+    place = place_of(wanted)
+    # The other formats name places and show no code.
+    reading = replace(wanted.reading, texts=style in {"json", "digest"})
+    may_sum = keep and style in {"table", "md"} and not (launches or columns or wanted.predict)
     found = load_analyzed(
-        paths,
-        store,
-        thresholds=thresholds,
-        keep=keep,
-        without_nvidia=without_nvidia,
-        with_evidence=style not in {"table", "md"},
-        reading=replace(reading, texts=style in {"json", "digest"}),  # the others name places and show no code
-        selection=selection,
-        timeline=timeline,
+        replace(wanted, reading=reading), keep=keep, may_sum=may_sum, with_evidence=style not in {"table", "md"}
     )
+    wrote = f"wrote {shown(wanted.store)}" if wanted.store and found.kept_count else ""
+    if found.summed is not None:
+        deliver(of_sums(found.summed, top), style)
+        finish(found, wrote)
+        return
     expected = None if stated is None else find_expected(found.reports, stated).check(found.reports)
-    deliver(
-        of_kernels(
-            found,
-            top,
-            max_tokens,
-            names,
-            each_launch=launches,
-            place=place,
-            raw_cells=raw_cells,
-            indented=sys.stdout.isatty(),
-            expected=expected,
-        ),
-        style,
-    )
-    is_kept = keep and timeline is None and found.not_kept is None and found.reports
-    finish(found, f"wrote {shown(store)}" if store and is_kept else "")
+    deliver(of_kernels(found, view, place=place, expected=expected), style)
+    finish(found, wrote)
 
 
 def _check_options(

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import finish, say, show_bugs
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading, with_selection
+from rooflens.cli.loading import GPU, KERNEL, NVTX, PATHS, READER, STORE, THRESHOLDS, load_analyzed, with_wanted
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import UsageError
 from rooflens.writing.outputs import check_free
 
 if TYPE_CHECKING:
-    from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.selecting import Selection
+    from rooflens.cli.wanted import Wanted
 
 
 @click.command(
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
 @click.argument("trace", type=click.Path(path_type=Path, dir_okay=False))
 @PATHS
 @STORE
-@with_selection
+@KERNEL
+@NVTX
 @THRESHOLDS
 @click.option(
     "-o",
@@ -37,19 +37,11 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="File to write: `.json`, or `.json.gz` for a compressed file.",
 )
-@with_reading
+@READER
+@GPU
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-def annotate(
-    trace: Path,
-    paths: tuple[str, ...],
-    store: str | None,
-    thresholds: Path | None,
-    output: Path,
-    *,
-    selection: Selection | None,
-    reading: ReadOptions,
-    force: bool,
-) -> None:
+@with_wanted
+def annotate(*, trace: Path, wanted: Wanted, output: Path, force: bool) -> None:
     """Write a copy of TRACE with the verdicts of reports in its kernels' arguments.
 
     TRACE is written by the PyTorch profiler's export_chrome_trace(). Each kernel that is in a report gets verdict,
@@ -61,9 +53,9 @@ def annotate(
 
     check_files(trace, output)
     check_free(output, force=force)
-    if not paths and store is None:
+    if not wanted.paths and wanted.store is None:
         raise UsageError("no report given", f"`rooflens annotate {trace} report.ncu-rep -o {output}`")
-    found = load_analyzed(paths, store, thresholds=thresholds, reading=reading, selection=selection)
+    found = load_analyzed(wanted)
     show_bugs(found.analyses)
     if not found.analyses:
         finish(found, "")

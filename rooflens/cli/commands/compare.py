@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from rooflens.addresses import shown
 from rooflens.cli.console import check_output, deliver, say, show_bugs, show_failures, with_output
-from rooflens.cli.loading import load_analyzed, with_reading, with_selection
+from rooflens.cli.loading import GPU, KERNEL, NVTX, READER, load_analyzed, with_wanted
 from rooflens.cli.settings import given_options, refuse_defaults
 from rooflens.cli.usage import Command, completed_by_files, examples
 from rooflens.errors import InputError, UsageError
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.analyzing import Analyzed
-    from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.cli.wanted import Wanted
     from rooflens.model.compare.gate import Gate, Gated
     from rooflens.model.compare.ladder import Ladder
     from rooflens.model.compare.pairing import Unpaired
-    from rooflens.model.selecting import Selection
 
 FORMATS = ("table", "json", "md", "html")
 GATE_FAILED = 5
@@ -41,7 +40,8 @@ GATE_FAILED = 5
     ),
 )
 @click.argument("places", nargs=-1, required=True, metavar="BASE [HEAD]...", shell_complete=completed_by_files)
-@with_selection
+@KERNEL
+@NVTX
 @click.option(
     "--timeline",
     "timelines",
@@ -69,11 +69,13 @@ GATE_FAILED = 5
     "--threshold", metavar="PER_CENT", default="3%", show_default=True, help="Smaller changes count as no change."
 )
 @click.option("--anyway", is_flag=True, help="Compare even recordings that were not collected alike.")
-@with_reading
+@READER
+@GPU
+@with_wanted
 def compare(
-    places: tuple[str, ...],
     *,
-    selection: Selection | None,
+    places: tuple[str, ...],
+    wanted: Wanted,
     timelines: tuple[Path, ...],
     style: str | None,
     output: Path | None,
@@ -83,7 +85,6 @@ def compare(
     floor: str,
     threshold: str,
     anyway: bool,
-    reading: ReadOptions,
 ) -> None:
     """Show how each kernel changed between two or more recordings of a program.
 
@@ -112,7 +113,7 @@ def compare(
             f"--timeline is given {len(timelines)} times for {count(len(places), 'side')}",
             "give one for each of BASE and HEAD: `--timeline base.sqlite --timeline head.sqlite`",
         )
-    found, unpaired = _paired(places, selection, timelines, reading, smallest)
+    found, unpaired = _paired(places, wanted, timelines, smallest)
     for one in unpaired:
         say(f"warning: {one.words}")
     ladders = checked(found, anyway=anyway, hint="--anyway compares them regardless")
@@ -143,11 +144,7 @@ def _gate(fail_on: str | None, floor: str, *, per_kernel: bool) -> Gate | None:
 
 
 def _paired(
-    places: Sequence[str],
-    selection: Selection | None,
-    timelines: Sequence[Path],
-    reading: ReadOptions,
-    threshold: float,
+    places: Sequence[str], wanted: Wanted, timelines: Sequence[Path], threshold: float
 ) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
     """Load the sides and pair their programs.
 
@@ -159,29 +156,25 @@ def _paired(
 
     check_count(len(places))
     if len(places) == 1:
-        return pair_versions(_side(places[0], selection, reading).reports, shown(places[0]), threshold)
+        return pair_versions(_side(places[0], wanted).reports, shown(places[0]), threshold)
     named = [shown(place) for place in places]
     labels = named if len(places) == 2 else path_labels(named)
     each = zip_longest(places, timelines)
-    sides = [_side(place, selection, reading, timeline) for place, timeline in each]
+    sides = [_side(place, wanted, timeline) for place, timeline in each]
     return pair_sides([side.reports for side in sides], labels, threshold)
 
 
-def _side(place: str, selection: Selection | None, reading: ReadOptions, timeline: Path | None = None) -> Analyzed:
+def _side(place: str, wanted: Wanted, timeline: Path | None = None) -> Analyzed:
     """Load one side: reports, a store, or one run of a store; it must be readable as a whole.
 
     Raises:
         InputError: A report of the side cannot be read, or the store has no such run.
     """
+    from msgspec.structs import replace
+
     store, digits = store_at(place) or (None, "")
-    found = load_analyzed(
-        (place,) if store is None else (),
-        store,
-        digits=digits,
-        reading=reading,
-        selection=selection,
-        timeline=timeline,
-    )
+    paths = (place,) if store is None else ()
+    found = load_analyzed(replace(wanted, paths=paths, store=store, digits=digits, timeline=timeline))
     show_failures(found)
     if found.failures:
         raise InputError(f"`{shown(place)}` cannot be read completely", "leave out the damaged reports")

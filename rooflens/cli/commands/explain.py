@@ -8,17 +8,26 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish, say
-from rooflens.cli.expectations import PREDICT, find_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyzed, with_reading, with_selection
+from rooflens.cli.expectations import find_expected, read_stated
+from rooflens.cli.loading import (
+    GPU,
+    KERNEL,
+    NVTX,
+    PATHS,
+    PREDICT,
+    READER,
+    STORE,
+    THRESHOLDS,
+    TIMELINE,
+    load_analyzed,
+    with_wanted,
+)
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import InputError
 from rooflens.format import count
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.selecting import Selection
+    from rooflens.cli.wanted import Wanted
 
 
 @click.command(
@@ -30,10 +39,12 @@ if TYPE_CHECKING:
 )
 @PATHS
 @STORE
-@with_selection
+@KERNEL
+@NVTX
 @THRESHOLDS
 @TIMELINE
-@with_reading
+@READER
+@GPU
 @PREDICT
 @click.option(
     "--format",
@@ -41,17 +52,8 @@ if TYPE_CHECKING:
     type=click.Choice(["table", "md", "json"]),
     help="By default Markdown, or a table on a terminal; JSON holds every matching launch, loops included.",
 )
-def explain(
-    paths: tuple[str, ...],
-    store: str | None,
-    thresholds: Path | None,
-    *,
-    selection: Selection | None,
-    timeline: Path | None,
-    reading: ReadOptions,
-    predict: str | None,
-    style: str | None,
-) -> None:
+@with_wanted
+def explain(*, wanted: Wanted, style: str | None) -> None:
     """Explain one kernel: what limits it, why, where, and what to try first, with the counters behind it.
 
     If several kernels or launches match, the one with the most to win is explained. A prediction is compared with that
@@ -64,8 +66,8 @@ def explain(
     from rooflens.report.words.expectations import expectations_document
     from rooflens.writing.answers import Answer, of_kernels
 
-    stated = read_stated(predict)
-    found = load_analyzed(paths, store, thresholds=thresholds, reading=reading, selection=selection, timeline=timeline)
+    stated = read_stated(wanted.predict)
+    found = load_analyzed(wanted)
     analyses = found.analyses
     chosen = most_at_stake(analyses)
     if chosen is None and found.failures:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish, say, show_bugs, show_failures
-from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, load_analyzed, with_reading, with_selection
+from rooflens.cli.loading import GPU, KERNEL, NVTX, PATHS, RAW_CELLS, READER, STORE, load_analyzed, with_wanted
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import InputError
 from rooflens.format import count
@@ -15,9 +15,8 @@ from rooflens.format import count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.cli.wanted import Wanted
     from rooflens.model.records import Analysis, Grain
-    from rooflens.model.selecting import Selection
 
 _LINES_HINT = "compile with `-lineinfo` and profile again; `--by sass` shows the instructions"
 _NONE_HINT = (
@@ -39,7 +38,8 @@ _NONE_HINT = (
     type=click.Choice(["line", "sass", "function"]),
     help="What to list.  [default: lines if the report has them, else instructions]",
 )
-@with_selection
+@KERNEL
+@NVTX
 @click.option(
     "--top", type=click.IntRange(min=1), metavar="N", default=10, show_default=True, help="How many per kernel."
 )
@@ -51,24 +51,16 @@ _NONE_HINT = (
     show_default=True,
 )
 @RAW_CELLS
-@with_reading
-def hotspots(
-    paths: tuple[str, ...],
-    store: str | None,
-    *,
-    selection: Selection | None,
-    by: Grain | None,
-    top: int,
-    style: str,
-    raw_cells: bool,
-    reading: ReadOptions,
-) -> None:
+@READER
+@GPU
+@with_wanted
+def hotspots(*, wanted: Wanted, by: Grain | None, top: int, style: str, raw_cells: bool) -> None:
     """Show the source lines or instructions that take a kernel's time."""
     from rooflens.model.failed import is_bug
     from rooflens.report.text.hotspots import hotspots_document, listings, to_csv, to_json
     from rooflens.writing.answers import Answer
 
-    found = load_analyzed(paths, store, reading=reading, selection=selection)
+    found = load_analyzed(wanted)
     try:
         shown = listings(found.analyses, by, top)
         show_bugs(found.analyses)

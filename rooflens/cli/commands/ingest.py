@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import finish, progress, say
-from rooflens.cli.loading import PATHS, find_reports, print_remarks, with_reading
+from rooflens.cli.loading import GPU, PATHS, READER, find_reports, print_remarks, with_wanted
 from rooflens.cli.usage import Command, examples
 from rooflens.format import count
 
 if TYPE_CHECKING:
-    from rooflens.ingest.reports.report import Raw, ReadOptions
+    from rooflens.cli.wanted import Wanted
+    from rooflens.ingest.reports.report import Raw
 
 
 @click.command(
@@ -43,12 +44,14 @@ if TYPE_CHECKING:
     metavar="WHERE",
     help="Where to read: process:8 (local processes), or dask:tcp://host:8786.  [default: depends on the amount]",
 )
-@with_reading
-def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, reading: ReadOptions) -> None:
+@READER
+@GPU
+@with_wanted
+def ingest(*, wanted: Wanted, raw: Raw, executor: str | None) -> None:
     """Read reports, or folders of them, into a Parquet store.
 
-    Stored reports are skipped; damaged reports are named, and the rest are read. Some hundred reports are committed at
-    a time: committed reports stay, however the command ends.
+    Stored reports are skipped; damaged reports are named, and the rest are read. Reports are stored in groups as they
+    are read: what is stored stays, however the command ends.
     """
     from msgspec.structs import replace
 
@@ -57,10 +60,11 @@ def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, r
     from rooflens.ingest.reports.unprofiled import read_unprofiled
     from rooflens.model.store.dataset import Store
 
-    inputs, options = find_reports(paths, reading), replace(reading, raw=raw)
+    store = wanted.store or ""
+    inputs, options = find_reports(wanted.paths, wanted.reading), replace(wanted.reading, raw=raw)
 
     def tell(so_far: Ingested) -> None:
-        say(f"committed {count(so_far.report_count, 'report')} so far; more follow")
+        say(f"stored {count(so_far.report_count, 'report')} so far; more follow")
 
     with progress(len(inputs.jobs)) as move:
         workers = executor or processes_for(inputs.jobs, options)
@@ -71,10 +75,9 @@ def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, r
             read_unprofiled,
             options=options,
             executor=workers,
-            on_commit=tell,
+            on_stored=tell,
         )
     stored = f"stored {count(loaded.report_count, 'report')} with {count(loaded.kernel_count, 'kernel')}"
-    stored += f", in {loaded.part_count} commits" if loaded.part_count > 1 else ""
     skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
     say(f"{stored}{skipped}")
     print_remarks(loaded)

@@ -93,10 +93,12 @@ def _chip(given: str) -> str:
 
 def _print_understood(path: str, chip: str | None, gpu: str | None, *, whole: bool) -> None:
     """Print what was read from a report's metrics, what is missing, what it would tell, and how to collect it."""
+    from rooflens.cli.wanted import Wanted
     from rooflens.collect.tiers import metrics_for
     from rooflens.ingest.reports.report import ReadOptions, Report
     from rooflens.ingest.reports.understood import Understood, understood
     from rooflens.model.needs import names_missing, unplaced, untold
+    from rooflens.model.selecting import Selection
     from rooflens.report.text.listings import missing_document, understood_document, understood_tables, untold_table
 
     names: dict[str, Understood] = {}
@@ -105,7 +107,8 @@ def _print_understood(path: str, chip: str | None, gpu: str | None, *, whole: bo
         if isinstance(outcome.result, Report):
             names[outcome.result.run.digest] = understood(outcome.result)
 
-    found = load_analyzed([path], None, reading=ReadOptions(raw="all", gpu=gpu), on_outcome=heard)
+    wanted = Wanted(paths=(path,), reading=ReadOptions(raw="all", gpu=gpu), selection=Selection())
+    found = load_analyzed(wanted, on_outcome=heard)
     for report in found.reports:
         analyses = [analysis for analysis in report.analyses if not analysis.kernel.failed]
         kernels = [analysis.kernel for analysis in analyses]

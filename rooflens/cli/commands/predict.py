@@ -170,6 +170,7 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
         InputError: No kernel was measured, or none can be predicted.
     """
     from rooflens.cli.loading import load_analyzed
+    from rooflens.cli.wanted import Wanted
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.predict.other_gpu import check_change, elsewhere
     from rooflens.model.selecting import Selection
@@ -178,10 +179,11 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
     check_change(gpu_names, dtype, "give --gpu NAME, --dtype TYPE, or both")
     gpus = _gpus(gpu_names)
     found = load_analyzed(
-        reports,
-        None,
-        reading=ReadOptions(gpu=from_gpu, gpu_option="--from-gpu", texts=False),
-        selection=Selection(patterns, ()) if patterns else None,
+        Wanted(
+            paths=reports,
+            reading=ReadOptions(gpu=from_gpu, gpu_option="--from-gpu", texts=False),
+            selection=Selection(patterns),
+        )
     )
     try:
         answers, left_out = elsewhere(found.analyses, gpus, dtype)

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish, say, show
-from rooflens.cli.expectations import PREDICT, find_expected, read_stated
+from rooflens.cli.expectations import find_expected, read_stated
 from rooflens.cli.loading import (
+    GPU,
+    KERNEL,
+    NVTX,
     PATHS,
+    PREDICT,
+    READER,
     STORE,
     THRESHOLDS,
     TIMELINE,
@@ -19,17 +24,14 @@ from rooflens.cli.loading import (
     load_analyzed,
     refuse_with_traces,
     traces_of,
-    with_reading,
-    with_selection,
+    with_wanted,
 )
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import UsageError
-from rooflens.files import write_whole
-from rooflens.writing.outputs import check_folder, check_free, format_of, refuse_report
+from rooflens.writing.outputs import check_folder, check_free, format_of, refuse_report, write_output
 
 if TYPE_CHECKING:
-    from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.selecting import Selection
+    from rooflens.cli.wanted import Wanted
     from rooflens.writing.answers import Answer
 
 _STDOUT = Path("-")
@@ -52,7 +54,8 @@ _BINARY = frozenset({"pdf", "png"})
 )
 @PATHS
 @STORE
-@with_selection
+@KERNEL
+@NVTX
 @THRESHOLDS
 @TIMELINE
 @click.option(
@@ -70,23 +73,19 @@ _BINARY = frozenset({"pdf", "png"})
 @click.option("--theme", type=click.Choice(["light", "dark"]), help="Colours of a pdf, png or svg.  [default: light]")
 @click.option("--title", help="Title of the page; by default the names of the reports.")
 @PREDICT
-@with_reading
+@READER
+@GPU
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--open", "opened", is_flag=True, help="Open the file in the browser.")
 @click.option("--table", is_flag=True, help="Also print the table of `analyze`.")
+@with_wanted
 def report(
-    paths: tuple[str, ...],
-    store: str | None,
-    thresholds: Path | None,
-    output: Path | None,
     *,
-    selection: Selection | None,
-    timeline: Path | None,
+    wanted: Wanted,
+    output: Path | None,
     style: str | None,
     theme: str | None,
     title: str | None,
-    predict: str | None,
-    reading: ReadOptions,
     force: bool,
     opened: bool,
     table: bool,
@@ -97,20 +96,17 @@ def report(
     style = _format_of(output, style)
     output = output or Path(f"report.{style}")
     _check_output(output, style, force=force, table=table, opened=opened)
-    _check_options(style, theme, predict, table=table)
-    if traces := traces_of(paths, reading, thresholds=thresholds):
-        refuse_with_traces(traces, store=store, timeline=timeline, predict=predict)
-        answer = answer_of(traces, reading, selection=selection, thresholds=thresholds)
-        _report_traces(answer, style, output, title, table=table, opened=opened)
+    _check_options(style, theme, wanted.predict, table=table)
+    if traces := traces_of(wanted):
+        refuse_with_traces(traces, wanted)
+        _report_traces(answer_of(traces, wanted), style, output, title, table=table, opened=opened)
         return
     from rooflens.writing.answers import of_kernels
     from rooflens.writing.naming import default_title
     from rooflens.writing.rendering import render
 
-    stated = read_stated(predict)
-    found = load_analyzed(
-        paths, store, thresholds=thresholds, keep=True, reading=reading, selection=selection, timeline=timeline
-    )
+    stated = read_stated(wanted.predict)
+    found = load_analyzed(wanted, keep=True)
     if not found.analyses:
         finish(found, "")
         return
@@ -122,7 +118,7 @@ def report(
     if output == _STDOUT:
         click.echo(rendered.data, nl=False)
     else:
-        write_whole(output, rendered.data)
+        write_output(output, rendered.data)
     if table:
         tabled = of_kernels(found, expected=expected.check(found.reports))
         show(tabled.shown())

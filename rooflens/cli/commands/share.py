@@ -36,8 +36,7 @@ def share(report: Path, *, output: Path, no_names: bool, force: bool) -> None:
     NVIDIA's rules. Verdicts, findings and the numbers of hot lines are preserved. Names of kernels, NVTX ranges and
     source files are kept unless --no-names is given, which also removes results that depend on a library kernel's name.
     """
-    from rooflens.files import write_whole
-    from rooflens.writing.outputs import check_free
+    from rooflens.writing.outputs import check_free, write_output
     from rooflens.writing.sharing import shared
 
     if output.suffix.lower() != ".ncu-rep":
@@ -47,5 +46,5 @@ def share(report: Path, *, output: Path, no_names: bool, force: bool) -> None:
     if output.exists() and report.exists() and output.samefile(report):
         raise UsageError("the output is the report itself", "give another name")
     check_free(output, force=force, hint="give another name, or --force to overwrite it")
-    write_whole(output, shared(report, names=not no_names), hint="give another place")
+    write_output(output, shared(report, names=not no_names), hint="give another place")
     say(f"wrote {output}")

@@ -40,10 +40,11 @@ a     11F SETCTAID  149 BRX  14C JMX  150 RET
 =da   19A SULD  1A1 MATCH  1AA QSPC  1AE LDGSTS
 =d    1EE LDTM
 st    185 ST
+atoms 18C ATOMS
 =ab   17F STG  186 STG  187 STL  188 STS  18E RED  18E@90 REDG  19B SUST  19C SUST  19D SUST  19E SUST
 =ab   19F SURED  1A0 SURED  1A6 REDG  1A7 SYNCS  1BD STAS  1BE REDAS
 =b    1ED STTM
-=dab  18A ATOM  18C ATOMS  193 SUATOM  195 SUATOM  1A2 ATOM  1A3 ATOMG  1A8 ATOMG
+=dab  18A ATOM  193 SUATOM  195 SUATOM  1A2 ATOM  1A3 ATOMG  1A8 ATOMG
 =dabc 07A QMMA  07F OMMA  160 TEX  161 TEX  162 TEX  163 TLD4  164 TLD4  165 TLD4  166 TLD  167 TLD  168 TLD  169 TMML
 =dabc 16A TMML  16B TMML  16C TXD  16D TXD  16E TXD  172 FOOTPRINT  173 FOOTPRINT  174 FOOTPRINT
 =dabc 18B ATOM  18D ATOMS  194 SUATOM  196 SUATOM  1A9 ATOMG
@@ -79,6 +80,7 @@ _BY_KINDS: Mapping[str, Mapping[int, str]] = {
     "shfl": {1: "=dabc", 2: "=dab", 4: "=dac", 0: "=da"},
     "call": {1: "=a", 0: "-"},
     "st": {1: "=ac", 0: "=ab"},
+    "atoms": {7: "=da", 0: "=dab"},
 }
 """Operands of operations that follow no rule, by the kinds of their operands; 0 for all others."""
 
@@ -372,6 +374,8 @@ def decode(  # noqa: PLR0913 - one for each thing that is known of an instructio
         line=line,
         path=path,
         leaves_groups=bits >> 38 & 0x3F if form.name == "DEPBAR" and bits >> 44 & 15 == _AT_MOST_GROUPS else None,
+        leaves_products=bits >> 72 & 7 if opcode == "WARPGROUP.DEPBAR" else None,
+        closes_products=form.name in _OF_WARPGROUPS and bits >> 84 & 7 != _TRUE,
     )
 
 
@@ -399,6 +403,8 @@ def _opcode(form: _Form, bits: int) -> str:
     """Return the opcode with those of its modifiers that loops, widths and operations depend on."""
     if form.name == "IMAD":
         return "IMAD.MOV" if _only_moves(form, bits) else "IMAD"
+    if form.name == "WARPGROUP":
+        return "WARPGROUP.DEPBAR" if bits >> 47 & 1 else "WARPGROUP.ARRIVE"
     if form.name in _OF_WARPGROUPS:
         return f"{form.name}.{_OF_WARPGROUPS[form.name](bits)}"
     if form.name != "UTCHMMA":
@@ -461,6 +467,10 @@ def _of_warpgroup(columns: int, depth: int) -> str:
     return f"64x{8 * (columns + 1)}x{depth}"
 
 
+_OF_SYNCS = 0xFFF
+_SYNCS: Mapping[int, str] = {0x5B2: "EXCH", 0x5A7: "PHASECHK", 0x9A7: "ARRIVE"}
+"""What is done to an mbarrier, by the operation and the kinds of its operands."""
+
 _MODIFIERS: Mapping[str, Callable[[int], str]] = {
     "HMMA": _of_hmma,
     "IMMA": _of_imma,
@@ -470,6 +480,7 @@ _MODIFIERS: Mapping[str, Callable[[int], str]] = {
     "OMMA": lambda _: "SF.16864.F32.E2M1",
     "LDSM": lambda bits: str(1 << (bits >> 72 & 3)),
     "HADD2": lambda bits: "F32" if bits >> 78 & 1 else "",
+    "SYNCS": lambda bits: _SYNCS.get(bits & _OF_SYNCS, ""),
 }
 """How an opcode goes on: shape and types of matrix instructions, and the like."""
 
@@ -482,7 +493,7 @@ _TOLD_BY_MORE = (
     | _MULTIPLY_ADDS
     | _STEPPING.keys()
     | _PACKED
-    | {"IMAD", "UTCHMMA", "LDC", "DEPBAR"}
+    | {"IMAD", "UTCHMMA", "LDC", "DEPBAR", "WARPGROUP"}
 )
 """Operations of which bits that no form depends on tell more than registers."""
 

@@ -14,6 +14,7 @@ from rooflens.format import count
 from rooflens.ingest.cubin.budget import TooMuchError
 from rooflens.ingest.cubin.decoding import decode, is_known
 from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES
+from rooflens.ingest.cubin.mbarriers import with_mbarriers
 from rooflens.ingest.cubin.modules import Listing
 from rooflens.ingest.metrics.code import MOST_CHARACTERS, Instructions
 from rooflens.ingest.reports.results import RawResult
@@ -130,6 +131,7 @@ def _read(listing: Listing, parts: Sequence[range]) -> _Text | None:
             file, line = (place[0][:MOST_CHARACTERS], place[1]) if place and place[0] else (None, None)
             instructions.append(decode(address - base, code, listing.capability, file=file, line=line, path=path))
     digest = hashlib.sha256(b"".join(words)).hexdigest()
+    instructions = with_mbarriers(instructions, words, listing.capability)
     return _Text(instructions, frozenset(addresses), pcs_by_line(instructions), digest)
 
 

@@ -27,7 +27,7 @@ from rooflens.ingest.reports.container import Origin, inspect
 from rooflens.ingest.reports.jobs import CHANGED, CHANGED_HINT
 from rooflens.ingest.reports.report import make_report, raw_table
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, speedups, thread_opcodes
-from rooflens.ingest.reports.texts import Told
+from rooflens.ingest.reports.texts import TextsAndCode
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, RERECORD_HINT
 from rooflens.model.records import Rule
 
@@ -72,12 +72,12 @@ def _results(path: Path, origins: Sequence[Origin], raw: RawTable | None) -> Ite
         yield result
 
 
-def tell(asked: Sequence[Asked]) -> list[Told | InputError]:
+def tell(asked: Sequence[Asked]) -> list[TextsAndCode | InputError]:
     """Read what only this module knows about the code of reports; a damaged report does not affect the others."""
-    return [_told(one) for one in asked]
+    return [_texts_and_code(one) for one in asked]
 
 
-def _told(asked: Asked) -> Told | InputError:
+def _texts_and_code(asked: Asked) -> TextsAndCode | InputError:
     try:
         with asked.path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != asked.digest:
@@ -88,7 +88,7 @@ def _told(asked: Asked) -> Told | InputError:
             texts[index] = dict(_texts(action, asked.addresses.get(index, ())))
             if index in asked.unlisted:
                 codes[index] = read_code(asked.unlisted[index], _Texts(action))
-        return Told(texts, codes)
+        return TextsAndCode(texts, codes)
     except (OSError, *_READER_ERRORS) as error:
         return InputError(f"damaged: {error}", RERECORD_HINT)
     except InputError as error:

@@ -51,7 +51,7 @@ class Asked(NamedTuple):
     unlisted: Mapping[int, Instructions]
 
 
-class Told(NamedTuple):
+class TextsAndCode(NamedTuple):
     """The answer: text by address, and code, both by index of the result."""
 
     texts: Mapping[int, Mapping[int, str]]
@@ -66,7 +66,7 @@ def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> l
         options: What to read.
     """
     asked: dict[int, Asked] = {}
-    told: dict[int, Told] = {}
+    told: dict[int, TextsAndCode] = {}
     may_be_kept = options.reader != "direct"
     for place, (path, report) in enumerate(reports):
         wanted = _addresses(report) if options.texts else {}
@@ -74,7 +74,7 @@ def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> l
         if report.unlisted or (wanted and known is None):
             asked[place] = Asked(path, report.run.digest, wanted, report.unlisted)
         else:
-            told[place] = Told(known or {}, {})
+            told[place] = TextsAndCode(known or {}, {})
     answers = _ask([*asked.values()], options)
     done = []
     for place, (_, report) in enumerate(reports):
@@ -141,7 +141,7 @@ def _with_sass(code: Code, texts: Mapping[int, str]) -> Code:
     return replace(code, hotspots=tuple(spots))
 
 
-def _ask(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputError]:
+def _ask(asked: Sequence[Asked], options: ReadOptions) -> list[TextsAndCode | InputError]:
     """Ask NVIDIA's module in one child; if that fails, about each report in a child of its own."""
     from rooflens.ingest.reports.nvidia import tell  # noqa: PLC0415 - only where it is asked
 
@@ -150,7 +150,7 @@ def _ask(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputError
     if options.reader == "direct":
         return [InputError("NVIDIA's module was not asked")] * len(asked)
     try:
-        found: list[Told | InputError] = in_child(tell, asked, deadline_s=options.deadline_s * len(asked))
+        found: list[TextsAndCode | InputError] = in_child(tell, asked, deadline_s=options.deadline_s * len(asked))
     except InputError as error:
         return [error] if len(asked) == 1 else [answer for one in asked for answer in _ask([one], options)]
     return found

@@ -19,8 +19,8 @@ from rooflens.model.counters.balance import STALLS, WAITS
 from rooflens.model.counters.execution import WARPS
 from rooflens.model.counters.table import MEASURED
 from rooflens.model.records import Analysis, Kernel, ratio
+from rooflens.model.roofline.unit_names import LEVEL_LABELS, resource_label
 from rooflens.model.same_work import same_work
-from rooflens.model.verdict.sentences import LEVEL_LABELS, resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 
 MOST_NAMED = 3

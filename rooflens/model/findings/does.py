@@ -15,11 +15,9 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.findings.loops import loops_of, main_product, share_of
 from rooflens.model.records import Does, Kernel, mapping_of
 from rooflens.model.roofline.flops import has_matrix_work, has_newer_instruction
-from rooflens.model.roofline.opcodes import WORD_BYTES, is_matrix, is_tcgen05, tensor_op
+from rooflens.model.roofline.opcodes import COPIES, WORD_BYTES, is_matrix, is_newest_product, is_tcgen05, tensor_op
 
 _CODE, _OPCODES, _COUNTERS, _LAUNCH = "machine code", "opcode counts", "counters", "launch"
-_COPIES = {"LDGSTS": "cp.async", "UBLKCP": "bulk copies", "UTMALDG": "TMA"}
-_BY_WARPGROUP = ("HGMMA", "IGMMA", "BGMMA", "QGMMA")
 _WIDTH = re.compile(r"\.(?:U\.)?(128|64)\b")
 _SHUFFLES = ("SHFL", "REDUX", "CREDUX")
 _ATOMICS = ("ATOM", "RED.", "REDG", "ATOMG", "ATOMS")
@@ -48,11 +46,16 @@ def find_what_it_does(kernel: Kernel) -> Does:
 
 
 def _by_code(told: _Told, kernel: Kernel) -> None:
-    staged = [loop for loop in loops_of(kernel.inside) if loop.anatomy is not None and loop.anatomy.stages is not None]
-    longest = max(staged, key=partial(share_of, kernel.inside), default=None)
-    if longest is not None and longest.anatomy is not None:
-        told.tell("stages", longest.anatomy.stages, _CODE)
-        told.tell("waits_for_oldest", bool(longest.anatomy.groups_left), _CODE)
+    by_share = sorted(loops_of(kernel.inside), key=partial(share_of, kernel.inside), reverse=True)
+    bodies = [loop.anatomy for loop in by_share if loop.anatomy is not None]
+    # What an epilogue stages is not what the products wait for.
+    staged = [body for body in bodies if body.stages is not None]
+    if longest := next((body for body in staged if body.is_matrix), next(iter(staged), None)):
+        told.tell("stages", longest.stages, _CODE)
+        told.tell("waits_for_oldest", bool(longest.groups_left), _CODE)
+    told.tell(
+        "products_left", next((one.products_left for one in bodies if one.products_left is not None), None), _CODE
+    )
     body = main_product(kernel.inside)
     if body is None:
         return
@@ -62,7 +65,7 @@ def _by_code(told: _Told, kernel: Kernel) -> None:
 
 
 def _by_opcodes(told: _Told, kernel: Kernel, opcodes: Mapping[str, int]) -> None:
-    copies = tuple(name for code, name in _COPIES.items() if any(one.startswith(code) for one in opcodes))
+    copies = tuple(name for code, name in COPIES.items() if any(one.startswith(code) for one in opcodes))
     told.tell("copies", copies, _OPCODES)
     told.tell("products", _products(opcodes), _OPCODES)
     told.tell("specialised", any(one.startswith("USETMAXREG") for one in opcodes), _OPCODES)
@@ -73,12 +76,8 @@ def _by_opcodes(told: _Told, kernel: Kernel, opcodes: Mapping[str, int]) -> None
     loads = [one for one in opcodes if one.startswith(("LDG", "LD."))]
     widths = [int(found[1]) // 8 if (found := _WIDTH.search(one)) else WORD_BYTES for one in loads]
     told.tell("load_bytes", max(widths, default=None), _OPCODES)
-    is_older = any(map(is_matrix, opcodes)) and not any(map(_is_newest, opcodes))
+    is_older = any(map(is_matrix, opcodes)) and not any(map(is_newest_product, opcodes))
     told.tell("older_products", has_newer_instruction(kernel) and is_older, _OPCODES)
-
-
-def _is_newest(opcode: str) -> bool:
-    return is_tcgen05(opcode) or opcode.startswith(_BY_WARPGROUP)
 
 
 def _products(opcodes: Mapping[str, int]) -> str:
@@ -89,7 +88,7 @@ def _products(opcodes: Mapping[str, int]) -> str:
     if matrix:
         most = max(matrix, key=matrix.__getitem__)
         found = tensor_op(most)
-        how = "wgmma" if most.startswith(_BY_WARPGROUP) else "mma.sync"
+        how = "wgmma" if is_newest_product(most) else "mma.sync"
         return f"{how} {found.dtype}" if found else how
     scalar = {
         name: sum(n for code, n in opcodes.items() if code.startswith(name)) for name in ("FFMA", "DFMA", "HFMA2")

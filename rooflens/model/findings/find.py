@@ -23,10 +23,10 @@ from rooflens.model.findings.rule import FindingRule, Found, Holdings, held_of, 
 from rooflens.model.findings.stalls import STALLED, largest_wait, long_waits
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Finding, Gain, MoveKind, Severity, held_once
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict.decide import FEW_WARPS
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
-from rooflens.model.verdict.sentences import resource_label
 
 CAUSES: tuple[FindingRule, ...] = (
     *(*LAUNCH, *MEMORY, *REUSE, *COOPERATION, *DIVERGENCE),

@@ -18,9 +18,11 @@ from rooflens.model.hotspots import MOST_PLACES
 from rooflens.model.records import Evidence, Hotspot, MoveKind, Place, Severity, ratio
 from rooflens.model.roofline.occupancy import (
     MOST_THREADS,
+    SM_REGISTERS,
     allowed_by_registers,
     block_limits,
     block_smem_bytes,
+    blocks_by_registers,
     next_step,
     occupancy_limiters,
     set_aside_bytes,
@@ -30,9 +32,10 @@ from rooflens.model.roofline.occupancy import (
     warps_of,
 )
 from rooflens.model.roofline.opcodes import works_by_warpgroups
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.pipelined import is_large_tile
-from rooflens.model.verdict.sentences import few_blocks, resource_label
+from rooflens.model.verdict.sentences import few_blocks
 
 _IDLE_WAITS = frozenset({LATENCY, IDLE})
 _GRID = {"grid_size": "blocks", "sm_count": "SMs"}
@@ -357,8 +360,9 @@ def _few_by_registers(facts: Facts) -> Found | None:
     if not allowed or allowed >= facts.limits.full_occupancy_share or _is_full_by_design(facts):
         return None
     used, block = facts.measured("registers_per_thread", "registers"), facts.measured("block_size", "threads")
-    step = next_step(facts.kernel, "registers") or step_to(facts.kernel, "registers", 1)
-    fewer = f", {step.to:.0f} would allow {step.blocks:.0f}" if step and step.to < step.now else ""
+    held = blocks_by_registers(used.value, block.value, facts.counter("sm_registers") or SM_REGISTERS)
+    step = next_step(facts.kernel, "registers") or step_to(facts.kernel, "registers", held + 1)
+    fewer = f", {step.to:.0f} would allow {step.blocks:.0f} blocks" if step and step.to < step.now else ""
     words = f"{used.value:.0f} registers per thread, in blocks of {block.value:.0f} threads, leave room for "
     words += f"{percent(allowed)} of the warps{fewer}"
     move, kind = _either_way(facts, f"raise occupancy: {words}")
@@ -366,7 +370,8 @@ def _few_by_registers(facts: Facts) -> Found | None:
         evidence=(Evidence("occupancy by registers", allowed, "share", "CUDA's occupancy arithmetic"), used, block),
         move=move,
         bears_on=WAITS,
-        gain=_hidden_by(facts, 1 / allowed),
+        # Where no unit was measured nobody can tell what more warps would fill.
+        gain=None if facts.top_share is None else _hidden_by(facts, 1 / allowed),
         confidence="medium",
         severity="note" if _has_warps_enough(facts) or is_large_tile(facts) else None,
         kind=kind,

@@ -20,7 +20,7 @@ from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Sever
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, SAME_REGISTERS, SM_REGISTERS, warps_of
-from rooflens.model.roofline.opcodes import WIDEST_BYTES, WORD_BYTES, executed
+from rooflens.model.roofline.opcodes import THREAD_COPY, WIDEST_BYTES, WORD_BYTES, executed
 from rooflens.model.roofline.roof import roof
 from rooflens.model.roofline.units import DATA, LSU_INPUT, SOC_CAPABILITIES, WHOLE, wavefronts_a_cycle
 from rooflens.model.verdict.facts import Facts
@@ -72,7 +72,7 @@ def uncoalesced_global_store(facts: Facts) -> Found | None:
 
 def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     least, opcodes = facts.limits.wasted_sector_share, facts.kernel.warp_opcodes
-    if side == "store" and executed(opcodes, _ATOMIC) and not executed(opcodes, ("STG", "ST", "LDGSTS")):
+    if side == "store" and executed(opcodes, _ATOMIC) and not executed(opcodes, ("STG", "ST", THREAD_COPY)):
         return None  # the sectors are those of atomics
     use = next((use for use in _uses(facts, side) if 1 - use.used >= least), None)
     if use is None:
@@ -624,15 +624,11 @@ def local_memory(facts: Facts) -> Found | None:
 
 
 def _of_instructions(facts: Facts, local: float) -> tuple[float | None, str, str]:
-    """Hold local loads and stores against the instructions of their kind, else against all; None if these are few.
-
-    A thread at the end of its registers spills, however few these instructions are.
-    """
+    """Hold local loads and stores against the instructions of their kind, else against all; None if these are few."""
     if every := facts.counter("lsu_inst"):
         return local / every, "loads and stores", "local loads and stores / instructions of the LSU pipe"
     part = ratio(local, facts.counter("executed_inst"))
-    is_at_end = (facts.counter("registers_per_thread") or 0.0) > MOST_REGISTERS - SAME_REGISTERS
-    is_told = part is not None and (part >= facts.limits.noise_share or is_at_end)
+    is_told = part is not None and part >= facts.limits.noise_share
     return part if is_told else None, _OF_ALL, "local loads and stores / all instructions"
 
 
@@ -756,7 +752,7 @@ def _host_severity(facts: Facts, share: float | None, part: float) -> Severity |
 
 
 _ATOMIC = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
-_GLOBAL = frozenset({"LDG", "STG", "LD", "ST", "LDGSTS"}) | _ATOMIC
+_GLOBAL = frozenset({"LDG", "STG", "LD", "ST", THREAD_COPY}) | _ATOMIC
 
 
 def contended_atomics(facts: Facts) -> Found | None:

@@ -19,13 +19,13 @@ from rooflens.model.records import Anatomy, Bottleneck, Evidence, MoveKind, rati
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.occupancy import warps_of
-from rooflens.model.roofline.opcodes import WORD_BYTES, executed, uses_tensor_cores
+from rooflens.model.roofline.opcodes import THREAD_COPY, WORD_BYTES, executed, uses_tensor_cores
+from rooflens.model.roofline.unit_names import resource_label, unit_label
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.sentences import resource_label, unit_label
 
 DELIVERY = frozenset({"l1", "smem", "lsu", "mio", "adu"})
 """Levels and pipes that bring operands to the threads: they carry less where a thread reuses what it holds."""
-_LOADS = frozenset({"LDG", "LD", "LDS", "LDC", "LDGSTS"})
+_LOADS = frozenset({"LDG", "LD", "LDS", "LDC", THREAD_COPY})
 _A_RUNG = 0.5
 """Each step halves at least what is fetched a result: 2 x 2 results need half the operands of four single ones."""
 _A_STEP_OF_WARPS = 0.75

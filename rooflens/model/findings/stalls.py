@@ -23,9 +23,10 @@ from rooflens.model.hotspots import STALL, places, producers
 from rooflens.model.records import Evidence, Inside, Kernel, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import executed
+from rooflens.model.roofline.unit_names import resource_label, unit_label
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.pipelined import deeper
-from rooflens.model.verdict.sentences import resource_label, unit_label, wait_words
+from rooflens.model.verdict.sentences import wait_words
 from rooflens.model.verdict.thresholds import Thresholds
 
 _COHERENT_LOAD = re.compile(r"LDG?\b.*\.STRONG\b")

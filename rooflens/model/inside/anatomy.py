@@ -9,8 +9,9 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.hotspots import STALL
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.instruction import Instruction, kind_of_opcode, width_bytes
+from rooflens.model.inside.waits import Waits
 from rooflens.model.records import Anatomy
-from rooflens.model.roofline.opcodes import opcode_group, tensor_op, thread_flop
+from rooflens.model.roofline.opcodes import BULK_COPIES, COPIES, opcode_group, tensor_op, thread_flop
 
 _MULTIPLY_ADDS: Mapping[str, int] = {"FFMA": 1, "FFMA32I": 1, "FFMA2": 2, "DFMA": 1, "HFMA2": 2, "HFMA2_32I": 2}
 """Opcode -> multiply-adds of a thread instruction."""
@@ -29,8 +30,6 @@ _VALUE_BYTES: Mapping[str, float] = {
     "int1": 0.125,
 }
 _LOADS = {"global load": "global", "shared load": "shared"}
-_BULK_COPIES = frozenset({"UTMALDG", "UBLKCP"})
-_COPIES = frozenset({"LDGSTS", *_BULK_COPIES})
 _MOVING = frozenset({"integer", "moves and selects", "control", "uniform data path", "constants"})
 _MOST_UNROLLED = 128
 
@@ -63,7 +62,7 @@ class _Body:
         self.groups[opcode_group(opcode)] += int(runs)
         self.by_kind["barrier" if base == "BAR" else "" if kind == "barrier" else kind] += runs
         # What TMA and bulk copies move stands in no modifier.
-        if (where := _LOADS.get(kind)) is not None and base not in _BULK_COPIES:
+        if (where := _LOADS.get(kind)) is not None and base not in BULK_COPIES:
             width = width_bytes(opcode)
             self.widths[where][width] += int(runs)
             self.loaded_bytes[where] += threads * width
@@ -98,61 +97,75 @@ def longest_wait(own: Sequence[Instruction], code: MachineCode) -> int | None:
     return max((one.offset for one in own if waits.get(one.offset)), key=waits.__getitem__, default=None)
 
 
-def anatomy(
+def anatomy(  # noqa: PLR0913 - what is known of a loop comes from as many sources
     own: Sequence[Instruction],
     code: MachineCode,
-    header_runs: float,
+    body_runs: float,
     in_flight: int | None,
-    tiles: Mapping[int, int],
+    waits: Waits,
+    *,
+    tries: Sequence[Instruction],
 ) -> Anatomy | None:
     """Describe the body of a loop without inner loops; None if it never ran.
 
     Args:
         own: Its instructions in the order of their offsets.
         code: What was measured of them.
-        header_runs: How often warps began its body.
+        body_runs: How often warps ran its body.
         in_flight: Global loads under way at its `longest_wait`; None if unknown.
-        tiles: As `Waits.tiles`.
+        waits: What its waits leave under way.
+        tries: Where it waits at mbarriers: its instructions, and those of inner loops that only try again.
     """
     body = _Body(own, code)
     warp_inst = float(body.groups.total())
-    if header_runs <= 0 or not warp_inst:
+    if body_runs <= 0 or not warp_inst:
         return None
     dtype = max(body.multiply_adds, key=body.multiply_adds.__getitem__, default=None)
     total = sum(body.multiply_adds.values())
     value_bytes = _VALUE_BYTES.get(dtype or "", 4.0)
 
-    # A loop that does not wait for its copies has no stages.
-    left = max((tiles[one.offset] for one in own if one.leaves_groups is not None), default=None)
-    held = (tiles[one.offset] for one in own if one.leaves_groups is None and one.offset in tiles)
-    stages = max(held, default=None) if left is not None else None
+    stages, left = _stages(tries, waits)
 
     def operands(where: str) -> float | None:
         return body.loaded_bytes[where] / value_bytes / total if total else None
 
     def a_trip(where: str) -> dict[int, float]:
-        return {width: runs / header_runs for width, runs in sorted(body.widths[where].items())}
+        return {width: runs / body_runs for width, runs in sorted(body.widths[where].items())}
 
     return Anatomy(
-        instructions=warp_inst / header_runs,
-        by_kind={group: runs / header_runs for group, runs in body.groups.most_common()},
+        instructions=warp_inst / body_runs,
+        by_kind={group: runs / body_runs for group, runs in body.groups.most_common()},
         global_loads=a_trip("global"),
         shared_loads=a_trip("shared"),
-        stores=(body.by_kind["global store"] + body.by_kind["shared store"]) / header_runs,
-        multiply_adds=total / WARP_THREADS / header_runs,
+        stores=(body.by_kind["global store"] + body.by_kind["shared store"]) / body_runs,
+        multiply_adds=total / WARP_THREADS / body_runs,
         dtype=dtype,
         is_matrix=body.is_matrix,
         global_operands=operands("global"),
         shared_operands=operands("shared"),
         results=body.sums or None,
         in_flight=in_flight,
-        barriers=body.by_kind["barrier"] / header_runs,
+        barriers=body.by_kind["barrier"] / body_runs,
         address_share=sum(runs for group, runs in body.groups.items() if group in _MOVING) / warp_inst,
-        copies_asynchronously=any(one.base in _COPIES for one in own),
+        copies_asynchronously=any(one.base in COPIES for one in own),
         unroll=_unroll(own),
         stages=stages,
         groups_left=left,
+        products_left=min((waits.products[one.offset] for one in own if one.offset in waits.products), default=None),
     )
+
+
+def _stages(own: Sequence[Instruction], waits: Waits) -> tuple[int | None, int | None]:
+    """Return how many tiles shared memory holds, and the most that stay under way behind a wait for copies.
+
+    A wait at one of several barriers that go round leaves the other stages. A loop that waits for none has no stages.
+    """
+    tiles = waits.tiles
+    if rings := [waits.rings[one.offset] for one in own if one.offset in waits.rings]:
+        return max(rings), max(rings) - 1
+    left = max((tiles[one.offset] for one in own if one.leaves_groups is not None), default=None)
+    held = (tiles[one.offset] for one in own if one.leaves_groups is None and one.offset in tiles)
+    return max(held, default=None) if left is not None else None, left
 
 
 def _unroll(own: Sequence[Instruction]) -> int | None:

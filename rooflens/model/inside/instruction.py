@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from typing import NamedTuple
 
 from msgspec import Struct
+
+from rooflens.model.roofline.opcodes import COPIES
 
 INSTRUCTION_BYTES = 16
 SCOREBOARDS = 6
@@ -27,7 +30,7 @@ END_BLOCKS = JUMPS | INDIRECT | CALLS | ENDS | {"BSYNC"}
 _BITS = {"64": 2, "128": 4, "256": 8, "96": 3}
 
 KINDS: Mapping[str, frozenset[str]] = {
-    "global load": frozenset({"LDG", "LD", "LDGSTS", "UTMALDG", "UBLKCP"}),
+    "global load": frozenset({"LDG", "LD", *COPIES}),
     "global store": frozenset({"STG", "ST", "UTMASTG"}),
     "atomic": frozenset({"ATOM", "ATOMG", "RED", "REDG", "UTMAREDG", "ATOMS", "ATOMSCAS"}),
     "local": frozenset({"LDL", "STL"}),
@@ -43,6 +46,18 @@ KINDS: Mapping[str, frozenset[str]] = {
 }
 """Kind of instruction -> opcodes, where the kind decides what is said of a loop."""
 _KIND = {opcode: kind for kind, opcodes in KINDS.items() for opcode in opcodes}
+
+
+class Linear(NamedTuple):
+    """A sum of registers, each times a number, and a constant, of 32 bits.
+
+    Attributes:
+        constant: The constant.
+        terms: Registers, counted as `Instruction.writes` has them, and their factors.
+    """
+
+    constant: int = 0
+    terms: tuple[tuple[int, int], ...] = ()
 
 
 class Instruction(Struct, frozen=True):
@@ -70,6 +85,10 @@ class Instruction(Struct, frozen=True):
         leaves_groups: It waits for groups of asynchronous copies, all but so many of the newest; None for others.
         file, line: What it was compiled from, as NVIDIA's tools say it; None if unknown.
         path: Files and lines of the calls that inlined it, outermost first, and its own; empty if unknown.
+        leaves_products: It waits for groups of products of four warps, all but so many of the newest; None for others.
+        closes_products: It is the last product of a group.
+        sums: What it writes, where that is a sum of registers, in kernels with mbarriers; None elsewhere.
+        mbarrier: The address of the mbarrier in shared memory that it is about; None for others.
     """
 
     offset: int
@@ -93,6 +112,10 @@ class Instruction(Struct, frozen=True):
     line: int | None = None
     leaves_groups: int | None = None
     path: tuple[tuple[str, int], ...] = ()
+    leaves_products: int | None = None
+    closes_products: bool = False
+    sums: Linear | None = None
+    mbarrier: Linear | None = None
 
     @property
     def is_conditional(self) -> bool:

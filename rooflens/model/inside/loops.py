@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cache
 from itertools import pairwise, takewhile
 
 from msgspec import Struct
@@ -33,6 +34,7 @@ class Rows(Struct, frozen=True):
         row_of: Id of the row that each instruction belongs to, by offset.
         own: The instructions of each row, without those of loops inside it, by its id.
         graphs: The flow of control of each function.
+        body_runs: How often warps ran the body of each loop, by its id: a test at its top runs once more an entry.
         note: Why loops are missing; empty if they are there, or the code has none.
     """
 
@@ -40,6 +42,7 @@ class Rows(Struct, frozen=True):
     row_of: Mapping[int, int] = {}
     own: Mapping[int, Sequence[Instruction]] = {}
     graphs: tuple[Graph, ...] = ()
+    body_runs: Mapping[int, float] = {}
     note: str = ""
 
 
@@ -66,7 +69,8 @@ def find_rows(code: MachineCode, budget: Budget | None = None) -> Rows:
     if any(not one.opcode and one.offset in executed for one in code.instructions):
         return Rows(note="some of its instructions are of an unknown kind: its loops are not told")
     loops = _with_amounts(drafts, code, _settled(code, row_of))
-    return Rows(loops, row_of, {draft.id: draft.own for draft in drafts}, tuple(graphs))
+    own, body_runs = {draft.id: draft.own for draft in drafts}, {draft.id: draft.body_runs for draft in drafts}
+    return Rows(loops, row_of, own, tuple(graphs), body_runs)
 
 
 def _unclear(graph: Graph) -> str | None:
@@ -115,6 +119,7 @@ class _Draft(Struct):
     Attributes:
         depth: How many loops it is in, itself too.
         own: Its instructions, without those of loops inside it.
+        body_runs: How often warps ran its body, the last test at its top left out.
     """
 
     id: int
@@ -130,6 +135,7 @@ class _Draft(Struct):
     last_line: int | None
     trips: float | None
     library: tuple[str, int] | None = None
+    body_runs: float = 0.0
 
 
 def _drafts(graph: Graph, executed: Mapping[int, float], first_id: int, *, is_kernel: bool) -> list[_Draft]:
@@ -156,6 +162,7 @@ def _drafts(graph: Graph, executed: Mapping[int, float], first_id: int, *, is_ke
     for index in ran:
         ring = graph.rings[index]
         file, line, last_line, library = _lines(graph, ring, own[index])
+        trips, body_runs = _trips(graph, ring, wholes[index], runs, flows)
         drafts.append(
             _Draft(
                 kept[index],
@@ -169,8 +176,9 @@ def _drafts(graph: Graph, executed: Mapping[int, float], first_id: int, *, is_ke
                 file,
                 line,
                 last_line,
-                _trips(graph, ring, wholes[index], runs, flows),
+                trips,
                 library,
+                body_runs,
             )
         )
     names = {0: "prologue", len(outermost): "epilogue"} if outermost else {0: "body"}
@@ -250,6 +258,24 @@ _LIBRARY = re.compile(
 """Folders of toolkits and libraries in the names of source files; Julia's own have no folder."""
 
 
+@cache
+def is_library(file: str) -> bool:
+    """Return whether a source file is a toolkit's or a library's, by the folders in its name."""
+    return _LIBRARY.search(file) is not None
+
+
+def callers_of_libraries(code: MachineCode) -> dict[tuple[str, int], tuple[str, int]]:
+    """Return for each line of a library that was inlined the program's own line that most of its samples come from."""
+    samples = code.amounts.get("samples", {})
+    found: dict[tuple[str, int], Counter[tuple[str, int]]] = defaultdict(Counter)
+    for one in code.instructions:
+        if len(one.path) > 1 and one.file is not None and one.line is not None and is_library(one.file):
+            callers = [place for place in one.path[:-1] if not is_library(place[0])]
+            if callers:
+                found[one.file, one.line][callers[-1]] += samples.get(one.offset, 0.0)  # type: ignore[assignment]
+    return {place: callers.most_common(1)[0][0] for place, callers in found.items()}
+
+
 def _lines(
     graph: Graph, ring: Ring, own: Sequence[Instruction]
 ) -> tuple[str | None, int | None, int | None, tuple[str, int] | None]:
@@ -279,12 +305,12 @@ def _lines(
     # What was inlined stands in no statement of the loop's own function.
     stated = [one.path[depth] for one in (header, *ends) if len(one.path) == depth + 1]
     # Compilers that write no calls put lines of libraries beside the program's own.
-    stated = [place for place in stated if not _LIBRARY.search(place[0])] or stated or places
+    stated = [place for place in stated if not is_library(place[0])] or stated or places
     file = Counter(file for file, _ in stated).most_common(1)[0][0]
     first = min(line for name, line in stated if name == file)
     last = max((line for name, line in places if name == file), default=first)
-    callers = [place for place in calls if not _LIBRARY.search(place[0])]
-    if callers and _LIBRARY.search(file):
+    callers = [place for place in calls if not is_library(place[0])]
+    if callers and is_library(file):
         return callers[-1][0], callers[-1][1], callers[-1][1], (file, first)
     return file, first, max(first, last), None
 
@@ -331,22 +357,22 @@ def _flows(graph: Graph, runs: Sequence[float]) -> dict[tuple[int, int], float]:
 
 def _trips(
     graph: Graph, ring: Ring, whole: _Whole, runs: Sequence[float], flows: Mapping[tuple[int, int], float]
-) -> float | None:
-    """Return how often the body runs for each warp that enters; None if entries are unknown."""
-    latches = set(ring.latches)
+) -> tuple[float | None, float]:
+    """Return how often the body runs for each warp that enters, None if entries are unknown, and how often in all."""
+    latches, header_runs = set(ring.latches), runs[ring.header]
     entering = [flows.get((one, ring.header)) for one in graph.before[ring.header] if one not in latches]
     if any(one is None for one in entering):
         back = [flows.get((one, ring.header)) for one in ring.latches]
         if any(one is None for one in back):
-            return None
-        entries = runs[ring.header] - sum(one for one in back if one is not None)
+            return None, header_runs
+        entries = header_runs - sum(one for one in back if one is not None)
     else:
         entries = sum(one for one in entering if one is not None)
     if entries <= 0:
-        return None
-    trips = runs[ring.header] / entries
+        return None, header_runs
     tests_at_top = whole.header_leaves_to < ring.depth <= whole.others_leave_to and whole.has_body
-    return trips - 1 if tests_at_top else trips
+    body_runs = header_runs - entries if tests_at_top else header_runs
+    return body_runs / entries, body_runs
 
 
 def _settled(code: MachineCode, row_of: Mapping[int, int]) -> Mapping[int, int]:

@@ -6,7 +6,7 @@ gone through again, until nothing changes. States only grow there, so it ends: f
 or three visits of each block.
 
 Three kinds are here: who holds something until it is freed (`Holders`: scoreboards, registers), what took longest since
-the last barrier (`SinceBarrier`), and which groups of asynchronous copies are under way (`CopyGroups`).
+the last barrier (`SinceBarrier`), and which groups of copies or products are under way (`CopyGroups`, `ProductGroups`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -23,11 +23,12 @@ from msgspec import Struct
 from rooflens.model.inside.budget import Budget
 from rooflens.model.inside.graph import Graph
 from rooflens.model.inside.instruction import Instruction
+from rooflens.model.roofline.opcodes import THREAD_COPY, WARPGROUP_PRODUCTS
 
 State = TypeVar("State")
 
-_COPY, _CLOSE = "LDGSTS", "LDGDEPBAR"
-"""An asynchronous copy to shared memory, and the end of a group of them."""
+_CLOSE = "LDGDEPBAR"
+"""The end of a group of asynchronous copies."""
 
 
 class Pending(ABC, Generic[State]):
@@ -164,13 +165,21 @@ class Holders(Pending[int]):
     def instructions(self, facts: int, most: int) -> list[int]:
         """List the positions of the first instructions that some facts are about."""
         found: list[int] = []
-        digits = f"{facts:b}"[::-1]
-        at = digits.find("1")
-        while at >= 0 and len(found) < most:
+        for at in _ones(facts):
+            if len(found) == most:
+                break
             if not found or found[-1] != self.positions[at]:
                 found.append(self.positions[at])
-            at = digits.find("1", at + 1)
         return found
+
+
+def _ones(number: int) -> Iterator[int]:
+    """Yield the places of the bits of a number that are set, the lowest first."""
+    digits = f"{number:b}"[::-1]
+    at = digits.find("1")
+    while at >= 0:
+        yield at
+        at = digits.find("1", at + 1)
 
 
 class Took(NamedTuple):
@@ -219,71 +228,148 @@ class SinceBarrier(Pending[Longest]):
 
 
 Tiles: TypeAlias = "tuple[int, ...]"
-"""Whether a tile is read (1), and the copies of each group under way, as bits of a number.
+"""Whether a tile is read (1), and the members of each group under way, as bits of a number.
 
 The group that is still open comes first, then the newest closed.
 """
 
 _MOST_GROUPS = 16
 """Kernels have at most eight under way; older ones count as one."""
+_MOST_MEMBERS = 256
+"""Of more members that are waited for the first are told; real code has some dozens."""
 
 
-class CopyGroups(Pending[Tiles]):
-    """Which groups of asynchronous copies to shared memory may be under way, and whether a tile is read meanwhile.
+class Groups(Pending[Tiles]):
+    """Which groups of what runs in the background may be under way.
 
-    A copy joins the open group, `LDGDEPBAR` closes it, and `DEPBAR.LE SB0, n` waits for all but the newest n. Where
-    ways meet, groups of equal age are one. A tile is read from its first load on until a barrier, as other warps of the
-    block may be behind.
+    A member joins the open group, something closes it, and a wait leaves so many of the newest. Where ways meet, groups
+    of equal age are one.
 
     Args:
         graph: The function.
 
     Attributes:
-        copies: Positions of the copies, by the number of their bit.
+        members: Positions of the members, by the number of their bit.
     """
 
     def __init__(self, graph: Graph) -> None:
         instructions = graph.instructions
-        self.copies = [place for place, one in enumerate(instructions) if one.base == _COPY]
-        places = [place for place, one in enumerate(instructions) if _does_to_tiles(one)]
-        super().__init__(graph, places if self.copies else [], (0, 0))
+        self.members = [place for place, one in enumerate(instructions) if self.is_member(one)]
+        places = [place for place, one in enumerate(instructions) if self.matters(one)] if self.members else []
+        super().__init__(graph, places, (0, 0))
         self._does = [instructions[place] for place in places]
-        number_of = {place: number for number, place in enumerate(self.copies)}
+        number_of = {place: number for number, place in enumerate(self.members)}
         self._bits = [1 << number_of[place] if place in number_of else 0 for place in places]
 
+    @staticmethod
+    @abstractmethod
+    def is_member(one: Instruction) -> bool:
+        """Return whether an instruction joins the open group."""
+
+    @staticmethod
+    @abstractmethod
+    def closes(one: Instruction) -> bool:
+        """Return whether an instruction closes the open group."""
+
+    @staticmethod
+    @abstractmethod
+    def leaves(one: Instruction) -> int | None:
+        """Return how many groups an instruction leaves under way; None if it waits for none."""
+
+    @classmethod
+    def matters(cls, one: Instruction) -> bool:
+        """Return whether an instruction changes what is under way."""
+        return cls.is_member(one) or cls.closes(one) or cls.leaves(one) is not None
+
     def behind(self, number: int, state: Tiles) -> Tiles:
-        """Return the tiles behind a copy, the end of a group, a wait, a read or a barrier."""
-        one = self._does[number]
-        if self._bits[number]:
-            return (state[0], state[1] | self._bits[number], *state[2:])
-        if one.leaves_groups is not None:
-            return state[: 2 + one.leaves_groups]
-        if one.base == _CLOSE:
+        """Return the groups behind a member, the end of a group, or a wait."""
+        one, bit = self._does[number], self._bits[number]
+        if bit:
+            state = (state[0], state[1] | bit, *state[2:])
+        if self.closes(one):
             older = state[1:] if len(state) < _MOST_GROUPS else (*state[1:-2], state[-2] | state[-1])
             return (state[0], 0, *older)
-        return (int(one.base != "BAR"), *state[1:])
+        left = self.leaves(one)
+        return state if left is None else state[: 2 + left]
 
     def joined(self, one: Tiles, other: Tiles) -> Tiles:
-        """Return the tiles of both ways, groups by their age."""
+        """Return the groups of both ways, by their age."""
         if one == other:
             return one
         return tuple(left | right for left, right in zip_longest(one, other, fillvalue=0))
 
     def awaited(self, state: Tiles, leaves: int) -> list[int]:
-        """Return the positions of the copies that a wait waits for, where these groups are under way before it."""
+        """Return the positions of the first members that a wait waits for, given the groups under way before it."""
         waited = 0
         for group in state[2 + leaves :]:
             waited |= group
-        return [place for number, place in enumerate(self.copies) if waited >> number & 1]
+        return [self.members[number] for number in islice(_ones(waited), _MOST_MEMBERS)]
+
+    def left(self, state: Tiles, leaves: int) -> int:
+        """Return how many groups are under way behind a wait."""
+        return sum(map(bool, state[2 : 2 + leaves]))
+
+
+class CopyGroups(Groups):
+    """Which groups of asynchronous copies to shared memory may be under way, and whether a tile is read meanwhile.
+
+    `LDGDEPBAR` closes a group, and `DEPBAR.LE SB0, n` waits for all but the newest n. A tile is read from its first
+    load on until a barrier, as other warps of the block may be behind.
+    """
+
+    @staticmethod
+    def is_member(one: Instruction) -> bool:
+        """Return whether an instruction is a copy."""
+        return one.base == THREAD_COPY
+
+    @staticmethod
+    def closes(one: Instruction) -> bool:
+        """Return whether it is `cp.async.commit_group`."""
+        return one.base == _CLOSE
+
+    @staticmethod
+    def leaves(one: Instruction) -> int | None:
+        """Return what `cp.async.wait_group` leaves."""
+        return one.leaves_groups
+
+    @classmethod
+    def matters(cls, one: Instruction) -> bool:
+        """Return whether it changes which copies are under way, or what is read."""
+        return super().matters(one) or one.base == "BAR" or one.kind == "shared load"
+
+    def behind(self, number: int, state: Tiles) -> Tiles:
+        """Return the tiles behind a copy, the end of a group, a wait, a read or a barrier."""
+        one = self._does[number]
+        if one.base == "BAR" or one.kind == "shared load":
+            return (int(one.base != "BAR"), *state[1:])
+        return super().behind(number, state)
 
     def held(self, place: int, state: Tiles) -> int:
         """Return how many tiles shared memory holds where a copy or a read issues; behind a wait, those under way."""
         one = self._graph.instructions[place]
         if one.leaves_groups is not None:
-            return sum(map(bool, state[2 : 2 + one.leaves_groups]))
-        is_copy = one.base == _COPY
+            return self.left(state, one.leaves_groups)
+        is_copy = one.base == THREAD_COPY
         return (state[0] if is_copy else 1) + (is_copy or bool(state[1])) + sum(map(bool, state[2:]))
 
 
-def _does_to_tiles(one: Instruction) -> bool:
-    return one.base in {_COPY, _CLOSE, "BAR"} or one.kind == "shared load" or one.leaves_groups is not None
+class ProductGroups(Groups):
+    """Which groups of products of four warps may be under way: `wgmma.commit_group` and `wgmma.wait_group`.
+
+    The last product of a group says so itself.
+    """
+
+    @staticmethod
+    def is_member(one: Instruction) -> bool:
+        """Return whether an instruction is such a product."""
+        return one.base in WARPGROUP_PRODUCTS
+
+    @staticmethod
+    def closes(one: Instruction) -> bool:
+        """Return whether it is the last of a group."""
+        return one.closes_products
+
+    @staticmethod
+    def leaves(one: Instruction) -> int | None:
+        """Return what `wgmma.wait_group` leaves."""
+        return one.leaves_products

@@ -17,7 +17,8 @@ from rooflens.model.inside.budget import Budget, TooManyStepsError
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import Graph
 from rooflens.model.inside.instruction import SCOREBOARDS
-from rooflens.model.inside.pending import Change, CopyGroups, Holders, SinceBarrier
+from rooflens.model.inside.mbarriers import find_phases
+from rooflens.model.inside.pending import Change, CopyGroups, Holders, ProductGroups, SinceBarrier
 from rooflens.model.records import Wait, WaitFound
 
 SCOREBOARD_WAITS: Mapping[str, frozenset[str]] = {
@@ -43,8 +44,10 @@ _BY_ORDER: Mapping[str, frozenset[str]] = {**_OF_QUEUE, **_OF_STORES}
 _OF_FIXED_LATENCY = frozenset({"", "barrier", "constant load"})
 """Kinds of instructions that nobody waits for by a register."""
 
-_OF_COPIES = "long_scoreboard"
-"""The reason by which waits for asynchronous copies are sampled."""
+_OF_COPIES, _OF_PRODUCTS = "long_scoreboard", "gmma"
+"""The reasons by which waits for groups of asynchronous copies, and of products, are sampled."""
+_BY_RESULT: frozenset[WaitFound] = frozenset({"scoreboard", "registers"})
+"""What tells of a wait at an mbarrier: its result says whether the phase is over."""
 _MOST_PRODUCERS = 64
 _MOST_HOLDERS = 256
 """Of more instructions that may hold what is waited for the first are looked at; real code has 167 at most."""
@@ -69,12 +72,16 @@ class Waits(NamedTuple):
         in_flight: By offset, how many global loads are under way when an instruction issues.
         tiles: By offset, how many tiles shared memory holds where an asynchronous copy or a read of it issues: the one
             that is read, and those under way; of a wait for copies, how many it leaves under way.
+        rings: By offset of a wait for copies at an mbarrier, how many such barriers go round: one for each stage.
+        products: By offset of a wait for products of four warps, how many groups it leaves under way.
         note: How far this was found; empty for everywhere.
     """
 
     at: dict[int, tuple[Wait, ...]]
     in_flight: dict[int, int]
     tiles: dict[int, int]
+    rings: dict[int, int]
+    products: dict[int, int]
     note: str = ""
 
 
@@ -94,16 +101,16 @@ def find_waits(code: MachineCode, graphs: Iterable[Graph], counted_at: AbstractS
             for offset, samples in at.items():
                 if samples:
                     sampled[offset][reason] = samples
-    waits = Waits({}, {}, {})
+    waits = Waits({}, {}, {}, {}, {})
     gone_through = 0
     for graph in graphs:
         function = _Function(graph, code, sampled, budget)
         try:
-            in_flight, tiles = function.find(counted_at)
+            found = function.find(counted_at)
         except TooManyStepsError:
             return waits._replace(note=budget.came_to(gone_through, len(code.instructions)))
-        waits.in_flight.update(in_flight)
-        waits.tiles.update(tiles)
+        for whole, part in zip((waits.in_flight, waits.tiles, waits.rings, waits.products), found, strict=True):
+            whole.update(part)
         waits.at.update(function.waits())
         gone_through += len(graph.instructions)
     return waits
@@ -151,8 +158,8 @@ class _Function:
             if waits:
                 yield instructions[position].offset, tuple(sorted(waits, key=lambda wait: (-wait.samples, wait.pc)))
 
-    def find(self, counted_at: AbstractSet[int]) -> tuple[dict[int, int], dict[int, int]]:
-        """Find what each sample waits for; return `Waits.in_flight` and `Waits.tiles` of the function.
+    def find(self, counted_at: AbstractSet[int]) -> tuple[dict[int, int], ...]:
+        """Find what each sample waits for; return the function's part of `Waits`, from `in_flight` to `products`.
 
         Raises:
             TooManyStepsError: It takes too many steps.
@@ -162,7 +169,7 @@ class _Function:
         self._find_by_order()
         in_flight, unclear = self._find_by_scoreboards(self._slowest_before_barriers(), counted)
         self._find_by_registers(unclear)
-        return in_flight, self._find_by_groups()
+        return in_flight, self._find_by_groups(), self._find_by_mbarriers(), self._find_by_products()
 
     def _find_by_order(self) -> None:
         """Find the last store before waits for stores, and the last access to a full queue, or that which waits.
@@ -250,7 +257,7 @@ class _Function:
         """
         instructions = self._graph.instructions
         groups = CopyGroups(self._graph)
-        if not groups.copies:
+        if not groups.members:
             return {}
         groups.settle(self._budget)
         asked = [
@@ -259,15 +266,57 @@ class _Function:
             if one.leaves_groups is not None or one.kind == "shared load"
         ]
         held = {}
-        for place, state in groups.before(sorted({*asked, *groups.copies})):
+        for place, state in groups.before(sorted({*asked, *groups.members})):
             held[instructions[place].offset] = groups.held(place, state)
             leaves = instructions[place].leaves_groups
-            copies = [] if leaves is None else groups.awaited(state, leaves)
-            ran = [one for one in copies if instructions[one].offset in self._executed] or copies
-            for position in (place, place + 1) if ran else ():
-                if _OF_COPIES in self._sampled.get(position, {}):
-                    self._found[position][_OF_COPIES] = ran[:_MOST_PRODUCERS], "group"
+            if leaves is not None:
+                self._wait_for(groups.awaited(state, leaves), _OF_COPIES, place)
         return held
+
+    def _wait_for(self, producers: Sequence[int], reason: str, place: int) -> None:
+        """Keep what a wait for groups waits for, also where the wait is sampled behind it."""
+        ran = self._of_those_that_ran(producers)
+        for position in (place, place + 1) if ran else ():
+            if reason in self._sampled.get(position, {}):
+                self._found[position][reason] = ran[:_MOST_PRODUCERS], "group"
+
+    def _of_those_that_ran(self, positions: Sequence[int]) -> Sequence[int]:
+        """Return the positions of what ran; all where nothing did."""
+        return [one for one in positions if self._graph.instructions[one].offset in self._executed] or positions
+
+    def _find_by_products(self) -> dict[int, int]:
+        """Find the products of the groups that `WARPGROUP.DEPBAR` waits for; return `Waits.products`."""
+        instructions = self._graph.instructions
+        groups = ProductGroups(self._graph)
+        if not groups.members:
+            return {}
+        groups.settle(self._budget)
+        left = {}
+        waits = [place for place, one in enumerate(instructions) if one.leaves_products is not None]
+        for place, state in groups.before(waits):
+            leaves = instructions[place].leaves_products or 0
+            left[instructions[place].offset] = groups.left(state, leaves)
+            self._wait_for(groups.awaited(state, leaves), _OF_PRODUCTS, place)
+        return left
+
+    def _find_by_mbarriers(self) -> dict[int, int]:
+        """Name in place of a wait at an mbarrier what ends its phase: copies, products, or who arrives.
+
+        Returns:
+            `Waits.rings` of the function.
+        """
+        phases = find_phases(self._graph, self._budget)
+        for found in self._found.values() if phases else ():
+            for reason, (producers, how) in found.items():
+                ends = [phases[place] for place in producers if place in phases and phases[place].producers]
+                if how in _BY_RESULT and ends and len(ends) == len(producers):
+                    every = sorted({one for phase in ends for one in phase.producers})
+                    found[reason] = self._of_those_that_ran(every)[:_MOST_PRODUCERS], "mbarrier"
+        return {
+            self._graph.instructions[place].offset: phase.stages
+            for place, phase in phases.items()
+            if phase.copies and phase.stages is not None
+        }
 
     def _find_by_registers(self, unclear: Sequence[tuple[int, str]]) -> None:
         """Find the instructions of variable latency that last wrote the operands of those that wait."""

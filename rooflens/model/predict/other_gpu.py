@@ -22,6 +22,7 @@ from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.ranking import in_order
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, datasheet_of
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import KernelSummary, summarize
 from rooflens.model.verdict.narrower import (
     SCALAR,
@@ -29,7 +30,6 @@ from rooflens.model.verdict.narrower import (
     is_product_on_cuda_cores,
     pipe_in_type,
 )
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 
 Side = Literal["memory", "compute"]

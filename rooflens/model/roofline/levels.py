@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
 from rooflens.model.records import LEVELS, Accuracy, Kernel, Level, Pipe, mapping_of, ratio
+from rooflens.model.roofline.opcodes import BULK_COPIES, THREAD_COPY
 from rooflens.model.roofline.roof import CONTROLLERS_LEAD, part_of_counted, reported, roof
 from rooflens.model.roofline.units import (
     ACCESSES,
@@ -70,7 +71,6 @@ L1's write-back sees the returns of loads only. What L2 looks up holds what does
 
 _ASYNC_COPIES_FROM = (8, 0)
 _WGMMA = "9.0"
-_FILLS_PAST_LSU = ("UBLKCP", "UTMALDG")
 
 
 class _Moved(Struct, frozen=True):
@@ -104,7 +104,7 @@ def _delivered_bytes(kernel: Kernel) -> _Moved:
     wgmma = counters.get("smem_wgmma_bytes", 0.0)
     # Warpgroup products and TMA work on shared memory unseen where nothing counts them.
     is_wgmma_unseen = "smem_wgmma_bytes" not in counters and kernel.compute_capability == _WGMMA
-    is_unseen = any(op.startswith(_FILLS_PAST_LSU) or (is_wgmma_unseen and "GMMA" in op) for op in opcodes)
+    is_unseen = any(op.partition(".")[0] in BULK_COPIES or (is_wgmma_unseen and "GMMA" in op) for op in opcodes)
     accesses, source = counters.get("smem_access_wavefronts"), sources.get("smem_access_wavefronts", "")
     if accesses is None and "shared_wavefronts" in kernel.code_totals:
         accesses, source = kernel.code_totals["shared_wavefronts"], "memory_l1_wavefronts_shared of all instructions"
@@ -115,7 +115,7 @@ def _delivered_bytes(kernel: Kernel) -> _Moved:
         names = [sources.get(f"smem_{part}_bytes") for part in ("op", "async", "wgmma")]
         # Copies past the registers may be missing where the chip has them and no opcode table denies them.
         if copied is None and (kernel.compute_capability is None or kernel.capability >= _ASYNC_COPIES_FROM):
-            is_unseen = is_unseen or not opcodes or any(op.startswith("LDGSTS") for op in opcodes)
+            is_unseen = is_unseen or not opcodes or any(op.startswith(THREAD_COPY) for op in opcodes)
         source = " + ".join(name for name in names if name)
         return _Moved(asked + (copied or 0.0) + wgmma, source, "lower" if is_unseen else "exact")
     total, other, source = (

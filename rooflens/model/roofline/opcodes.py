@@ -163,12 +163,27 @@ def is_tcgen05(opcode: str) -> bool:
     return _TCGEN05.match(opcode) is not None
 
 
-_BY_WARPGROUP = ("HGMMA", "IGMMA", "BGMMA", "QGMMA", "UTMALDG", "UBLKCP", "UTCHMMA", "UTCQMMA", "UTCOMMA", "UTCIMMA")
+THREAD_COPY = "LDGSTS"
+"""`cp.async`: each thread copies to shared memory, past its registers."""
+BULK_COPIES = frozenset({"UTMALDG", "UBLKCP"})
+"""What one thread asks TMA for, and an mbarrier counts."""
+COPIES: Mapping[str, str] = {THREAD_COPY: "cp.async", "UBLKCP": "bulk copies", "UTMALDG": "TMA"}
+"""Opcode of an asynchronous copy to shared memory, without modifiers -> what programs call it."""
+WARPGROUP_PRODUCTS = frozenset({"HGMMA", "IGMMA", "BGMMA", "QGMMA"})
+"""Products of four warps, in the background: `wgmma`."""
+
+
+def is_newest_product(opcode: str) -> bool:
+    """Return whether an opcode multiplies by `wgmma` or `tcgen05`, in the background."""
+    return is_tcgen05(opcode) or opcode.partition(".")[0] in WARPGROUP_PRODUCTS
 
 
 def works_by_warpgroups(table: Mapping[str, int]) -> bool:
     """Return whether warpgroups multiply, or TMA copies: such a kernel fills an SM with few warps, by design."""
-    return any(count and opcode.startswith(_BY_WARPGROUP) for opcode, count in table.items())
+    return any(
+        count and (is_newest_product(opcode) or opcode.partition(".")[0] in BULK_COPIES)
+        for opcode, count in table.items()
+    )
 
 
 def executed(table: Mapping[str, int], opcodes: Collection[str]) -> float:

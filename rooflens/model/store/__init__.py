@@ -1,4 +1,4 @@
-"""Keep runs, kernels, metrics and rooflines in an append-only dataset of Parquet files.
+"""Keep runs, kernels, metrics and verdicts in Parquet files, one for each table and report.
 
 Stores are recognised here without importing pyarrow.
 """

@@ -53,12 +53,6 @@ def field_of(quantity: Quantity) -> pa.Field:
     return pa.field(quantity.name, _KINDS[quantity.kind], metadata=words)
 
 
-def packed(schema: pa.Schema) -> pa.Schema:
-    """Return a schema whose texts are dictionary-encoded: each is stored once, and rows hold its index."""
-    kinds = [pa.dictionary(pa.int32(), pa.string()) if kind == pa.string() else kind for kind in schema.types]
-    return pa.schema([*zip(schema.names, kinds, strict=True)])
-
-
 def map_column(maps: Sequence[Mapping[str, Any] | None], kind: pa.MapType) -> pa.Array:
     """Make a column of maps; None becomes null. An object that occurs many times is converted once."""
     distinct, owners = _distinct(maps)

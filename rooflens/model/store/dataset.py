@@ -1,91 +1,117 @@
-"""The store: an append-only dataset of Parquet files, a file per table and ingest, in a folder or at an address.
+"""The store: Parquet files in a folder or at an address, one for each table and report, named by the report's digest.
 
-    store/runs/<id>.parquet, store/kernels/<id>.parquet, ...    what an ingest stored; `runs` comes last and commits it
-    store/findings/<id>.parquet, store/roofline/<id>.parquet    what an analysis found; `roofline` commits it
-    store/.writing-<id>/                                        what is being written, or was when its writer was killed
+    store/kernels/<digest>.parquet, store/metrics/<digest>.parquet, ...    what was measured
+    store/runs/<digest>.parquet                                            where it came from; it comes last
+    store/verdicts/<digest>.parquet, findings, roofline                    what an analysis found
+    store/views.sql                                                        the tables as views, for DuckDB
+    store/.writing-<id>/                                                   what is being written
 
-Nothing is locked, and files in place never change. Readers use what `runs` names; if a report was stored twice, its
-first run counts. So an ingest that was killed or doubled never shows anything half or twice. Of two analyses of a run,
-and of two runs without the profiler, the later counts.
-
-A file that commits others notes their sizes. An ingest with missing files counts only for reports that no other ingest
-holds: they are read as far as possible, and stored again when they are next ingested.
+What is stored of a report depends on the report alone: to write it again, or twice at once, changes nothing. Each file
+appears complete, and the one in `runs` when all others of the report are there: what it does not name was never stored.
+It notes their sizes; a report whose files are missing or cut is named, read as far as possible, and stored again when
+it is next ingested. Nothing is locked.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import re
-import shutil
-import tempfile
+import shlex
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from itertools import chain, groupby
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import MsgspecError, Struct
 
-from rooflens.addresses import opened, shown, without_secrets
 from rooflens.errors import InputError
 from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run
 from rooflens.model.store import MARKER
+from rooflens.model.store.files import Files
 from rooflens.model.store.tables import (
-    RUN_ID,
+    METRICS,
     SCHEMA_VERSION,
     TABLES,
+    ReportRows,
+    analysis_of,
+    failure_table,
     finding_table,
     hotspots_from_table,
-    kernels_from_batch,
+    kernels_from_table,
+    report_tables,
     roofline_table,
+    run_table,
     runs_from_table,
     unprofiled_from_row,
+    unprofiled_table,
+    verdict_table,
 )
-from rooflens.model.store.writing import (
-    ALWAYS,
-    COMMITTING,
-    FILES,
-    STAMP,
-    Writer,
-    begun_unix_ns,
-    leaves,
-    new_id,
-)
+from rooflens.model.store.views import views_of
+from rooflens.model.store.writing import file_of, leaves
 from rooflens.model.unprofiled import Unprofiled
-from rooflens.model.verdict.thresholds import Thresholds
 
-_FILE_NAME = re.compile(r"([0-9a-f]{24})\.parquet")
-_WRITING = ".writing-"
-_LEFT_AFTER_NS = 24 * 3600 * 1_000_000_000
-"""A folder still being written after a day belongs to a dead writer."""
+VIEWS = "views.sql"
 
-_ROWS_AT_ONCE = 2048
-"""Kernels decoded at a time: some 20 MB."""
+_FILE_NAME = re.compile(r"([0-9a-f]{64})\.parquet")
 
-_KEPT_AT_ONCE = 4096
-"""Kernels whose verdicts become rows at a time."""
+_KERNELS_AT_ONCE, _REPORTS_AT_ONCE = 2048, 256
+"""Kernels, some 20 MB, or reports that are read together."""
 
-_SENT_AT_ONCE = 32 << 20
-"""Bytes read before sending. Files in `runs` are smaller, so each arrives completely or not at all."""
+SUMMED_AT_ONCE = 1 << 17
+"""Kernels of which a few columns are read together: the same."""
+
+_REPLACED = frozenset({"unprofiled"})
+"""Tables of an ingest whose file a later one replaces: `runs` notes that there is one, but not its size."""
 
 _OF_KERNELS = ("kernels", "hotspots")
 """Tables needed to read any kernel."""
 
 _NAMED = 3
-"""Reports named in a hint; there may be thousands."""
+"""Reports or folders named in a hint; there may be thousands."""
 
-_DAMAGE = (OSError, ValueError, TypeError, KeyError, pa.ArrowException)
+_STAMP = ("model_version", "inputs_digest")
+"""Columns of `verdicts` that tell what they depend on."""
+
+_OF_ANALYSIS = ("digest", "kernel_index", "analysis", *_STAMP)
+"""Columns of `verdicts` that hold an analysis."""
+
+_DAMAGE = (OSError, ValueError, TypeError, KeyError, pa.ArrowException, MsgspecError)
 """Exceptions raised by reading a damaged file; most of Arrow's errors are subclasses of the first ones, too."""
+
+
+class ReportFiles(Struct, frozen=True):
+    """A report as it is stored: the content of its file in each table but `runs`."""
+
+    run: Run
+    contents: Mapping[str, bytes]
+
+
+class StoredRun(Struct, frozen=True):
+    """A report of a store, without its kernels.
+
+    Attributes:
+        stored_unix_s: When it was stored.
+        files: Size in bytes of its file in each table; None of a file that may be replaced.
+        lacks: Damage to its files, by table: missing, or of another size.
+    """
+
+    run: Run
+    stored_unix_s: int
+    files: Mapping[str, int | None]
+    lacks: Mapping[str, str]
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its kernels can be read."""
+        return not any(table in self.lacks for table in _OF_KERNELS)
 
 
 class StoredReport(Struct, frozen=True):
@@ -93,12 +119,16 @@ class StoredReport(Struct, frozen=True):
 
     Attributes:
         unprofiled: Its run without the profiler; None if none was stored.
+        stored_unix_s: When it was stored.
     """
 
     run: Run
     kernels: tuple[Kernel, ...]
     unprofiled: Unprofiled | None = None
+    stored_unix_s: int = 0
 
+
+_Found = TypeVar("_Found")
 
 Failure: TypeAlias = tuple[str, InputError]
 """A file as messages show it, and its damage."""
@@ -106,20 +136,6 @@ Failure: TypeAlias = tuple[str, InputError]
 
 class UnreachedError(InputError):
     """A file of the store is not damaged, but unreadable at the moment."""
-
-
-class Commit(Struct, frozen=True):
-    """One ingest.
-
-    Attributes:
-        id: The ID that names its files.
-        runs: Its reports by `run_id`, without those counted for another ingest.
-        lacks: Damage to its files, by table: missing, or of another size.
-    """
-
-    id: str
-    runs: Mapping[str, Run]
-    lacks: Mapping[str, str]
 
 
 class Store:
@@ -131,12 +147,10 @@ class Store:
         Raises:
             InputError: The address cannot be opened.
         """
-        self._given = str(place)
-        self._files, self._root = opened(self._given)
-        self._is_local = isinstance(self._files, pafs.LocalFileSystem)
+        self._files = Files(str(place))
 
     def __str__(self) -> str:
-        return shown(self._given)
+        return str(self._files)
 
     @classmethod
     def existing(cls, place: str | Path) -> Store:
@@ -153,128 +167,187 @@ class Store:
             raise InputError(f"`{store}` is not a store", "make one with `rooflens ingest REPORT --store FOLDER`")
         return store
 
-    @contextmanager
-    def writing(self, stored: Collection[str] = ()) -> Iterator[Writer]:
-        """Give a writer; its files are put in place together when the block ends, or not at all.
+    def text_of(self, *names: str) -> str:
+        """Return a file's path as messages show it."""
+        return self._files.text_of(*names)
 
-        Args:
-            stored: Digests of reports to leave out.
+    # What is written
+
+    def prepare(self) -> None:
+        """Make an empty folder a store.
 
         Raises:
             InputError: The folder is neither empty nor a store of this version, or is not writable.
         """
-        try:
-            file_id = new_id()
-            with self._scratch(file_id) as folder:
-                writer = Writer(folder, file_id, stored)
-                yield writer
-                self._put_all(writer.close(), file_id)
-        except OSError as error:
-            why = without_secrets(error.strerror or error, self._given)
-            raise InputError(f"cannot write to the store `{self}`: {why}", self._write_hint()) from error
+        if self._is_marked():
+            return self._written(self._files.make)
+        if not self._lacks_its_marker() and self._files.names() and not self._is_marked():  # by another writer by now
+            message = f"`{self}` is neither empty nor a store, so nothing was written"
+            raise InputError(message, "give an empty folder, or a new name, with --store")
+        self._written(self._files.make)
+        return self._put({MARKER: f'{{"schema_version": {SCHEMA_VERSION}}}\n'.encode()})
 
-    def commits(self) -> tuple[list[Commit], list[Failure]]:
-        """Return the ingests in order, and the damage to files in `runs`.
+    def put(self, reports: Sequence[ReportFiles]) -> None:
+        """Store reports, the same again if they are there; `prepare` must have been called.
+
+        Raises:
+            InputError: The store is not writable. Some of the reports may be stored.
+        """
+        contents = {
+            _name(table, report.run.digest): content for report in reports for table, content in report.contents.items()
+        }
+        now = int(time.time())
+        runs = {_name("runs", one.run.digest): _run_file(one.run, now, _sizes(one.contents)) for one in reports}
+        self._put(contents)
+        self._put(runs)
+        self._put_views()
+
+    def put_unprofiled(self, stored: StoredRun, unprofiled: Unprofiled) -> None:
+        """Store the run without the profiler of a report that is stored already, instead of an earlier one.
+
+        Raises:
+            InputError: The store is not writable.
+        """
+        digest = stored.run.digest
+        self._put({_name("unprofiled", digest): file_of("unprofiled", unprofiled_table({digest: unprofiled}))})
+        files = {**stored.files, "unprofiled": None}
+        self._put({_name("runs", digest): _run_file(stored.run, stored.stored_unix_s, files)})
+        self._put_views()
+
+    def put_failures(self, failures: Iterable[tuple[str, str, str]]) -> None:
+        """Store source, message and hint of reports that could not be read, each once however often it was tried.
+
+        Raises:
+            InputError: The store is not writable.
+        """
+        # Named by what was said, as nothing else is known of what cannot be read.
+        self._put(
+            {
+                _name("failures", hashlib.sha256("\0".join(one[:2]).encode()).hexdigest()): file_of(
+                    "failures", failure_table([one])
+                )
+                for one in failures
+            }
+        )
+
+    def keep(self, reports: Iterable[AnalyzedReport], inputs: Mapping[str, str]) -> None:
+        """Store the verdicts and findings of reports instead of earlier ones.
+
+        Args:
+            reports: Reports of the store with all their kernels.
+            inputs: By digest of the report, a digest of what its verdicts depend on besides it and the model.
+
+        Raises:
+            InputError: The store is not writable.
+        """
+        found: dict[str, bytes] = {}
+        verdicts: dict[str, bytes] = {}
+        for report in reports:
+            digest = report.run.digest
+            found[_name("findings", digest)] = file_of("findings", finding_table(report.analyses))
+            found[_name("roofline", digest)] = file_of("roofline", roofline_table(report.analyses))
+            rows = verdict_table(report.analyses, inputs[digest])
+            verdicts[_name("verdicts", digest)] = file_of("verdicts", rows)
+        self._put(found)
+        self._put(verdicts)
+        self._put_views()
+
+    def _put(self, contents: Mapping[str, bytes]) -> None:
+        if contents:
+            self._written(lambda: self._files.put(contents))
+
+    def _written(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            why = error.strerror or self._files.said(error)
+            raise InputError(f"cannot write to the store `{self}`: {why}", self._files.write_hint) from error
+
+    def _put_views(self) -> None:
+        """Write the views of the tables that there are."""
+        there = self._files.names()
+        views = views_of([table for table in TABLES if table in there]).encode()
+        try:
+            if VIEWS in there and self._files.content(VIEWS) == views:
+                return
+        except OSError:
+            pass
+        self._put({VIEWS: views})
+
+    # What is read
+
+    def digests(self) -> set[str]:
+        """Return the digests of the reports that `runs` names.
 
         Raises:
             InputError: The store cannot be listed.
         """
-        found: list[Commit] = []
+        return self.listing().digests("runs")
+
+    def listing(self) -> Listing:
+        """Return what files there are, each folder as it is when it is first asked for."""
+        return Listing(self._files)
+
+    def runs(self, digits: str = "") -> tuple[list[StoredRun], list[Failure]]:
+        """Return the reports whose digests begin with some digits, in the order of their sources, and damaged files.
+
+        Raises:
+            InputError: The store cannot be listed, or holds no report.
+        """
+        there, failures = self.listing(), list[Failure]()
+        if not there.digests("runs"):
+            hint = f"fill it with `rooflens ingest REPORT --store {self}`"
+            raise InputError(f"the store `{self}` is empty", hint)
+        wanted = sorted(digest for digest in there.digests("runs") if digest.startswith(digits))
+        found: list[StoredRun] = []
+        for at in range(0, len(wanted), _KERNELS_AT_ONCE):
+            found += self._each(wanted[at : at + _KERNELS_AT_ONCE], lambda some: self._runs_of(some, there), failures)
+        return sorted(found, key=lambda one: (one.run.source, one.run.digest)), failures
+
+    def run(self, digest: str, there: Listing) -> StoredRun | None:
+        """Return a report that `runs` names; None if its file there is damaged.
+
+        Raises:
+            InputError: The file cannot be reached at the moment.
+        """
         failures: list[Failure] = []
-        sizes = _Sizes(self)
-        # A commit exists once its file is in `runs`; files in other folders without a commit are never read.
-        for file_id in self._ids("runs"):  # list `runs` before the other folders, as ingests write it last
-            try:
-                rows, notes = self._noted("runs", file_id)
-                runs = dict(zip(rows[RUN_ID.name].to_pylist(), runs_from_table(rows), strict=True))
-                found.append(Commit(file_id, runs, sizes.lacks(file_id, notes, ALWAYS)))
-            except _DAMAGE as error:
-                failures.append(self._damaged("runs", file_id, error))
-        whole = {run.digest for commit in found if not commit.lacks for run in commit.runs.values()}
-        known: set[str] = set()
-        for at, commit in enumerate(found):
-            # A complete ingest of a report beats one with missing files, even an earlier one: ingesting again repairs.
-            others = known | whole if commit.lacks else known
-            found[at] = replace(commit, runs={i: run for i, run in commit.runs.items() if run.digest not in others})
-            known.update(run.digest for run in found[at].runs.values())
-        return found, failures
-
-    def held(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return by digest the run of each report that is stored completely, and of each report with missing files.
-
-        Raises:
-            InputError: The store, or a file of it, cannot be reached at the moment.
-        """
-        commits, failures = self.commits()
+        found = self._each((digest,), lambda some: self._runs_of(some, there), failures)
         _raise_unreached(failures)
-        whole, lacking = (
-            {run.digest: i for one in commits if bool(one.lacks) is lacks for i, run in one.runs.items()}
-            for lacks in (False, True)
-        )
-        return whole, lacking
-
-    def remove_replaced(self) -> list[str]:
-        """Remove each incomplete ingest from `runs` if other ingests hold all of its reports; name those that stay.
-
-        Until then SQL, which cannot know this, counts its rows.
-        """
-        left = []
-        for commit in self.commits()[0]:
-            if commit.lacks and not commit.runs:
-                try:
-                    self._files.delete_file(self._path("runs", f"{commit.id}.parquet"))
-                except FileNotFoundError:
-                    continue  # another ingest has removed it already
-                except OSError:
-                    left.append(self.text_of("runs", f"{commit.id}.parquet"))
-        return left
-
-    def run_ids(self) -> dict[str, str]:
-        """Return the run that counts for each report, by digest.
-
-        Raises:
-            InputError: The store, or a file of it, cannot be reached at the moment.
-        """
-        whole, lacking = self.held()
-        return whole | lacking
+        return found[0] if found else None
 
     def kernel_count(self) -> int:
-        """Return the number of kernels stored."""
-        return sum(run.kernel_count for commit in self.commits()[0] for run in commit.runs.values())
+        """Return the number of kernels stored.
+
+        Raises:
+            InputError: The store holds no report.
+        """
+        return sum(one.run.kernel_count for one in self.runs()[0])
 
     def reports(self, digits: str = "") -> Iterator[StoredReport | Failure]:
-        """Read the reports whose digests begin with some digits, ingest by ingest.
+        """Read the reports whose digests begin with some digits, one by one, in the order of their sources.
 
         Instead of reports lost to a damaged file, the damage is yielded.
 
         Raises:
             InputError: The store holds no report.
         """
-        commits, failures = self.commits()
-        if not commits and not failures:
-            hint = f"fill it with `rooflens ingest REPORT --store {self}`"
-            raise InputError(f"the store `{self}` is empty", hint)
-        unprofiled, unreadable = self._unprofiled()
-        yield from (*failures, *unreadable)
-        for commit in commits:
-            wanted = {run_id: run for run_id, run in commit.runs.items() if run.digest.startswith(digits)}
-            if not wanted:
-                continue
-            is_read = not any(table in commit.lacks for table in _OF_KERNELS)
-            if commit.lacks:
-                yield self._lacking(commit, tuple(wanted.values()), is_read=is_read)
-            if is_read:
-                yield from self._reports_of(commit.id, wanted, unprofiled)
+        runs, failures = self.runs(digits)
+        yield from failures
+        for some in together(runs):
+            yield from self.read(some)
 
-    def unprofiled(self) -> dict[str, Unprofiled]:
-        """Return the runs without the profiler, by `run_id` of their reports.
+    def unprofiled(self, digest: str, there: Listing) -> Unprofiled | None:
+        """Return the run without the profiler of a report; None if there is none, or its file is damaged.
 
         Raises:
-            InputError: Their files cannot be reached at the moment.
+            InputError: The file cannot be reached at the moment.
         """
-        found, failures = self._unprofiled()
+        if digest not in there.digests("unprofiled"):
+            return None
+        failures: list[Failure] = []
+        found = self._each((digest,), self._unprofiled_of, failures)
         _raise_unreached(failures)
-        return found
+        return found[0][1] if found else None
 
     def metrics(self, digest: str) -> pa.Table | None:
         """Return the `metrics` rows of a report; None if the store does not hold the report.
@@ -282,183 +355,181 @@ class Store:
         Raises:
             InputError: Its file is damaged.
         """
-        for commit in self.commits()[0]:
-            for run_id, run in commit.runs.items():
-                if run.digest == digest:
-                    return self._metrics_of(commit, run_id, run)
-        return None
-
-    def _metrics_of(self, commit: Commit, run_id: str, run: Run) -> pa.Table:
-        if "metrics" in commit.lacks:
-            raise self._lacking(commit, (run,), is_read=False)[1]
-        if f"{commit.id}.parquet" not in self._names("metrics"):
-            return TABLES["metrics"].empty_table()
+        there = self.listing()
+        stored = self.run(digest, there) if digest in there.digests("runs") else None
+        if stored is None or "metrics" not in stored.files:
+            return None if stored is None else METRICS.empty_table()
+        if "metrics" in stored.lacks:
+            raise self._lacking(stored)[1]
         try:
-            return self._table("metrics", commit.id, [run_id])
-        except _DAMAGE as error:
-            raise self._damaged("metrics", commit.id, error)[1] from error
+            return self._rows("metrics", [digest]).cast(METRICS)
+        except _BrokenFileError as broken:
+            raise self._damaged(broken, digest)[1] from broken.why
 
     def failures(self) -> list[tuple[str, str]]:
         """Return source and message of each report that could not be read; damaged files are skipped."""
-        found: list[tuple[str, str]] = []
-        for file_id in self._ids("failures"):
-            with suppress(*_DAMAGE):
-                rows = self._table("failures", file_id)
-                found += zip(rows["source"].to_pylist(), rows["message"].to_pylist(), strict=True)
-        return found
+        digests = sorted(self.listing().digests("failures"))
+        rows = self._each(digests, lambda some: self._rows("failures", some).to_pylist(), [])
+        return sorted((row["source"], row["message"]) for row in rows)
 
     def foreign(self) -> tuple[str, ...]:
         """Return the names of files in `runs` that no writer of a store made: they are left alone."""
-        return tuple(name for name in self._names("runs") if not _FILE_NAME.fullmatch(name))
+        return tuple(name for name in self._files.names("runs") if not _FILE_NAME.fullmatch(name))
 
-    def text_of(self, *names: str) -> str:
-        """Return a file's path as messages show it."""
-        return "/".join((str(self).rstrip("/"), *names))
-
-    def keep(self, reports: Sequence[AnalyzedReport], limits: Thresholds, known: str) -> None:
-        """Write the verdicts and findings of reports, unless the stored ones depend on the same inputs.
+    def analyses(self, reports: Sequence[StoredReport], inputs: Mapping[str, str]) -> dict[str, tuple[Analysis, ...]]:
+        """Return stored analyses by digest of the report, of those whose verdicts depend on the same as today's.
 
         Args:
-            reports: Reports of the store with all their kernels.
-            limits: Thresholds of the verdicts.
-            known: A short text that identifies what else the verdicts depend on outside the store.
-
-        Raises:
-            InputError: The store is not writable.
+            reports: Reports with their kernels.
+            inputs: By digest of the report, a digest of what its verdicts depend on besides it and the model.
         """
-        stamp = f"{MODEL_VERSION} {limits.digest} {known}"
-        run_ids, stamps = self.run_ids(), self._stamps()
-        new = {digest: run_id for digest, run_id in run_ids.items() if stamps.get(run_id) != stamp}
-        analyses = [one for report in reports if report.run.digest in new for one in report.analyses]
-        if not analyses:
-            return
-        with self.writing() as writer:
-            writer.stamp(stamp)
-            for at in range(0, len(analyses), _KEPT_AT_ONCE):
-                some: Sequence[Analysis] = analyses[at : at + _KEPT_AT_ONCE]
-                writer.add("findings", finding_table(some, MODEL_VERSION, limits.digest), new)
-                writer.add("roofline", roofline_table(some, MODEL_VERSION, limits.digest), new)
+        wanted = {one.run.digest: one.kernels for one in reports if one.run.digest in self.judged}
 
-    def _stamps(self) -> dict[str, str]:
-        """Return what the last verdicts of each run depend on; unreadable files are skipped, and so written again."""
-        found: dict[str, str] = {}
-        sizes = _Sizes(self)
-        for file_id in self._ids("roofline"):
-            with suppress(*_DAMAGE):
-                rows, notes = self._noted("roofline", file_id, [RUN_ID.name])
-                stamp = "" if sizes.lacks(file_id, notes) else notes.get(STAMP, b"").decode()
-                found |= dict.fromkeys(rows[RUN_ID.name].unique().to_pylist(), stamp)
-        return found
+        def of(digests: Sequence[str]) -> list[tuple[str, tuple[Analysis, ...]]]:
+            rows = self._rows("verdicts", digests, _OF_ANALYSIS)
+            found: dict[str, dict[int, bytes]] = {digest: {} for digest in digests}
+            for digest, index, content, *stamp in zip(*(rows[name].to_pylist() for name in _OF_ANALYSIS), strict=True):
+                if stamp == [MODEL_VERSION, inputs[digest]]:
+                    found[digest][index] = content
+            with _reading("verdicts"):
+                return [
+                    (digest, tuple(analysis_of(packed[one.index], one) for one in wanted[digest]))
+                    for digest, packed in found.items()
+                    if len(packed) == len(wanted[digest])
+                ]
 
-    def _reports_of(
-        self, file_id: str, wanted: Mapping[str, Run], unprofiled: Mapping[str, Unprofiled]
-    ) -> Iterator[StoredReport | Failure]:
-        """Read reports of an ingest in order."""
-        left = dict(wanted)
-        table = "hotspots"
+        return dict(self._each([*wanted], of, []))
+
+    @cached_property
+    def judged(self) -> frozenset[str]:
+        """The digests of reports with verdicts when they were first asked for."""
+        return frozenset(self.listing().digests("verdicts"))
+
+    def _each(
+        self,
+        digests: Sequence[str],
+        read: Callable[[Sequence[str]], Sequence[_Found]],
+        failures: list[Failure],
+        runs: Mapping[str, Run] | None = None,
+    ) -> list[_Found]:
+        """Read files of reports together, or one by one if one is damaged, and note which.
+
+        Args:
+            digests: The reports.
+            read: Reads those of some reports.
+            failures: Where to note damage.
+            runs: The reports that are lost with a damaged file, by digest.
+        """
+        if not digests:
+            return []
         try:
-            spots = hotspots_from_table(self._table(table, file_id, [*wanted]))
-            table = "kernels"
-            batches = self._scanner(table, file_id, [*wanted]).to_batches()
-            kernels = chain.from_iterable(kernels_from_batch(batch, wanted, spots) for batch in batches)
-            by_report = groupby(kernels, key=attrgetter("digest"))
-            ahead = next(by_report, None)
-            for run_id, run in wanted.items():
-                own: tuple[Kernel, ...] = ()
-                if ahead is not None and ahead[0] == run.digest:
-                    own = tuple(ahead[1])
-                    ahead = next(by_report, None)
-                # With fewer kernels than noted the file would read well, and give each a wrong share of its program.
-                if len(own) != run.kernel_count:
-                    raise ValueError(f"it holds {len(own)} of {run.kernel_count} kernels of `{run.source}`")
-                del left[run_id]
-                yield StoredReport(run, own, unprofiled.get(run_id))
-        except _DAMAGE as error:
-            yield self._damaged(table, file_id, error, tuple(left.values()))
+            return [*read(digests)]
+        except _BrokenFileError as broken:
+            if len(digests) == 1:
+                failures.append(self._damaged(broken, digests[0], runs))
+                return []
+        return [one for digest in digests for one in self._each((digest,), read, failures, runs)]
 
-    def _unprofiled(self) -> tuple[dict[str, Unprofiled], list[Failure]]:
-        """Return the runs without the profiler by `run_id`, and the damage to their files."""
-        found: dict[str, Unprofiled] = {}
-        failures: list[Failure] = []
-        for file_id in self._ids("unprofiled"):  # later files have later rows
-            try:
-                rows = self._table("unprofiled", file_id).to_pylist()
-                found |= {row[RUN_ID.name]: unprofiled_from_row(row) for row in rows}
-            except _DAMAGE as error:
-                failures.append(self._damaged("unprofiled", file_id, error))
-        return found, failures
-
-    def _noted(
-        self, table: str, file_id: str, columns: Sequence[str] | None = None
-    ) -> tuple[pa.Table, Mapping[bytes, bytes]]:
-        """Read a file that commits others, or some of its columns, with its notes."""
-        with self._files.open_input_file(self._path(table, f"{file_id}.parquet")) as file:
-            parquet = pq.ParquetFile(
-                file, read_dictionary=columns, page_checksum_verification=True, pre_buffer=not self._is_local
+    def _runs_of(self, digests: Sequence[str], there: Listing) -> list[StoredRun]:
+        rows = self._rows("runs", digests)
+        with _reading("runs"):
+            found = []
+            columns = zip(
+                digests,
+                runs_from_table(rows),
+                rows["ingested_unix_s"].to_pylist(),
+                rows["files"].to_pylist(),
+                strict=True,
             )
-            return parquet.read(columns), parquet.metadata.metadata or {}
+            for digest, run, stored_unix_s, files in columns:
+                if run.digest != digest:
+                    raise ValueError("it is the file of another report")
+                noted = dict(files)
+                found.append(StoredRun(run, stored_unix_s, noted, there.lacks(digest, noted)))
+            return found
 
-    def _table(self, table: str, file_id: str, wanted: Collection[str] | None = None) -> pa.Table:
-        """Read a file, or its rows of some runs."""
-        return self._scanner(table, file_id, wanted).to_table()
-
-    def _scanner(self, table: str, file_id: str, wanted: Collection[str] | None) -> Any:
-        """Scan a file with packed texts, since most texts repeat in each row."""
-        packed = [leaf for leaf, kind in leaves(table).items() if kind == "BYTE_ARRAY"]
-        kind = pads.ParquetFileFormat(
-            read_options=pads.ParquetReadOptions(dictionary_columns=packed),
-            default_fragment_scan_options=pads.ParquetFragmentScanOptions(page_checksum_verification=True),
+    def read(self, runs: Sequence[StoredRun]) -> list[StoredReport | Failure]:
+        """Read some reports, together where none is damaged."""
+        failures = [self._lacking(one) for one in runs if one.lacks]
+        whole = {one.run.digest: one for one in runs if one.is_read}
+        unprofiled = self.programs([*whole.values()], failures)
+        read = self._each(
+            [*whole],
+            lambda some: [
+                StoredReport(whole[digest].run, kernels, unprofiled.get(digest), whole[digest].stored_unix_s)
+                for digest, kernels in self._kernels_of({digest: whole[digest] for digest in some}).items()
+            ],
+            failures,
+            {digest: one.run for digest, one in whole.items()},
         )
-        fragment = kind.make_fragment(self._path(table, f"{file_id}.parquet"), self._files)
-        condition = None if wanted is None else pc.field(RUN_ID.name).isin(pa.array(wanted, pa.string()))
-        return fragment.scanner(filter=condition, batch_size=_ROWS_AT_ONCE)
+        return [*failures, *read]
 
-    def _ids(self, table: str) -> list[str]:
-        """Return the IDs of a table's files, earliest first."""
-        return [match[1] for name in self._names(table) if (match := _FILE_NAME.fullmatch(name))]
+    def programs(self, runs: Iterable[StoredRun], failures: list[Failure]) -> dict[str, Unprofiled]:
+        """Return the runs without the profiler of reports, by digest, and note damage."""
+        ran = [one.run.digest for one in runs if "unprofiled" in one.files.keys() - one.lacks.keys()]
+        return dict(self._each(ran, self._unprofiled_of, failures))
 
-    def _names(self, *folder: str) -> list[str]:
-        """List the names in a folder; empty if the folder does not exist.
+    def verdicts(self, inputs: Mapping[str, str], columns: Sequence[str]) -> tuple[list[pa.Table], set[str]]:
+        """Return columns of stored verdicts that depend on the same as today's, and the reports that have none.
+
+        Args:
+            inputs: By digest of the report, a digest of what its verdicts depend on besides it and the model.
+            columns: The columns.
+        """
+        judged = [digest for digest in inputs if digest in self.judged]
+        read = self._each(judged, lambda some: [self._rows("verdicts", some, (*columns, *_STAMP))], [])
+        same = (pc.field("model_version") == MODEL_VERSION) & pc.field("inputs_digest").isin([*inputs.values()])
+        found = [rows.filter(same) for rows in read]
+        known = {one for rows in found for one in rows["inputs_digest"].unique().to_pylist()}
+        return [rows.select(columns) for rows in found], {one for one, of in inputs.items() if of not in known}
+
+    def _kernels_of(self, runs: Mapping[str, StoredRun]) -> dict[str, tuple[Kernel, ...]]:
+        """Read the kernels of reports, by digest."""
+        hot = [digest for digest, one in runs.items() if "hotspots" in one.files]
+        rows = self._rows("hotspots", hot) if hot else None
+        with _reading("hotspots"):
+            spots = {} if rows is None else hotspots_from_table(rows)
+        rows = self._rows("kernels", [*runs])
+        with _reading("kernels"):
+            found = kernels_from_table(rows, {digest: one.run for digest, one in runs.items()}, spots)
+            for digest, kernels in found.items():
+                run = runs[digest].run
+                # With fewer kernels than noted the file would read well, and give each a wrong share of its program.
+                if len(kernels) != run.kernel_count:
+                    raise ValueError(f"it holds {len(kernels)} of {run.kernel_count} kernels of `{run.source}`")
+            return {digest: tuple(kernels) for digest, kernels in found.items()}
+
+    def _unprofiled_of(self, digests: Sequence[str]) -> list[tuple[str, Unprofiled]]:
+        rows = self._rows("unprofiled", digests)
+        with _reading("unprofiled"):
+            return [(row["digest"], unprofiled_from_row(row)) for row in rows.to_pylist()]
+
+    def _rows(self, table: str, digests: Sequence[str], columns: Sequence[str] | None = None) -> pa.Table:
+        """Read the files of reports as one table, in their order.
 
         Raises:
-            InputError: The folder cannot be listed.
+            _BrokenFileError: One of them is damaged, or cannot be read at the moment.
         """
-        return sorted(self.sizes_of(*folder))
+        # Most texts of a large report repeat in each row; to join the dictionaries of small ones takes longer.
+        packed = [leaf for leaf, kind in leaves(table).items() if kind == "BYTE_ARRAY"] if len(digests) == 1 else None
+        schema = TABLES[table] if columns is None else pa.schema([TABLES[table].field(name) for name in columns])
 
-    def sizes_of(self, *folder: str) -> dict[str, int | None]:
-        """Return the names in a folder, with their sizes in bytes.
+        def read(digest: str) -> pa.Table:
+            with self._files.system.open_input_file(self._files.path(_name(table, digest))) as file:
+                parquet = pq.ParquetFile(
+                    file, read_dictionary=packed, page_checksum_verification=True, pre_buffer=not self._files.is_local
+                )
+                rows = parquet.read(columns, use_threads=len(digests) == 1)
+            there = rows.column_names
+            if there == schema.names:
+                return rows
+            # A file that an earlier version wrote has nulls in what it lacks.
+            given = [rows[one.name] if one.name in there else pa.nulls(rows.num_rows, one.type) for one in schema]
+            return pa.Table.from_arrays(given, schema.names)
 
-        Raises:
-            InputError: The folder cannot be listed.
-        """
-        path = self._path(*folder)
-        try:
-            if self._is_local:  # Arrow fails on names that are not UTF-8, which foreign files may have
-                with os.scandir(path) as entries:
-                    return {entry.name: _size_of(entry) for entry in entries}
-            selector = pafs.FileSelector(path, allow_not_found=True)
-            return {info.base_name: info.size for info in self._files.get_file_info(selector)}
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
-        except OSError as error:
-            why = without_secrets(error, self._given)
-            raise InputError(f"cannot read the store `{self}`: {why}", "give a store that can be read") from error
-
-    def _path(self, *names: str) -> str:
-        return "/".join((self._root, *names))
-
-    def _content(self, *names: str) -> bytes:
-        """Read a file; if an S3 response breaks off within its header, Arrow returns an empty file.
-
-        Raises:
-            OSError: The file cannot be read to its end.
-        """
-        with self._files.open_input_file(self._path(*names)) as file:
-            content: bytes = file.read()
-            # An object store may end a transfer early without an error; a short read must not pass for a short file.
-            if len(content) != file.size() or not (content or self._is_local):
-                raise OSError(f"only {len(content)} bytes of it came")
-            return content
+        with _reading(table):
+            # Dataset.to_table takes twice as long for small files.
+            return pa.concat_tables(self._files.read(read, digests)).unify_dictionaries()
 
     def _is_marked(self) -> bool:
         """Return whether the place is a store of this version.
@@ -467,174 +538,81 @@ class Store:
             InputError: The store has another version, or its marker is unreadable.
         """
         try:
-            version = json.loads(self._content(MARKER))["schema_version"]
+            version = json.loads(self._files.content(MARKER))["schema_version"]
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            why = without_secrets(error, self._given)
-            raise InputError(f"cannot read `{self.text_of(MARKER)}`: {why}", "give a store that can be read") from error
+            message = f"cannot read `{self.text_of(MARKER)}`: {self._files.said(error)}"
+            raise InputError(message, "give a store that can be read") from error
         except (ValueError, KeyError, TypeError) as error:
             hint = f'write {{"schema_version": {SCHEMA_VERSION}}} into it, if this version wrote the store'
             message = f"damaged store: `{self.text_of(MARKER)}` is not the marker of a store"
             raise InputError(message, hint) from error
         if version != SCHEMA_VERSION:
             message = f"`{self}` holds schema version {version}, this rooflens reads {SCHEMA_VERSION}"
-            raise InputError(message, "ingest its reports into a new store, or use the rooflens that wrote it")
+            again = f"`rooflens ingest {self._sources_of_another()} --store {str(self).rstrip('/')}-{SCHEMA_VERSION}`"
+            raise InputError(message, f"{again} reads its reports again, into a new store")
         return True
 
-    @contextmanager
-    def _scratch(self, file_id: str) -> Iterator[Path]:
-        """Make a folder to write in; an empty folder becomes a store; remove what killed writers left.
-
-        Raises:
-            InputError: The folder is neither empty nor a store of this version.
-            OSError: The folder is not writable.
-        """
-        is_new = not self._is_marked()
-        holds_others = (
-            is_new and not self._lacks_its_marker() and any(not name.startswith(_WRITING) for name in self._names())
-        )
-        if holds_others and not self._is_marked():  # check again: another ingest may have made it a store meanwhile
-            message = f"`{self}` is neither empty nor a store, so nothing was written"
-            raise InputError(message, "give an empty folder, or a new name, with --store")
-        if self._is_local:
-            if not (parent := Path(self._root).parent).exists():
-                raise InputError(f"there is no folder `{parent}` for the store", "make it first, or give another place")
-            Path(self._root).mkdir(exist_ok=True)
-            self._sweep()
-            folder = Path(self._root, f"{_WRITING}{file_id}")
-            folder.mkdir()
-        else:
-            folder = Path(tempfile.mkdtemp(prefix="rooflens-"))
+    def _sources_of_another(self) -> str:
+        """Return what the reports of a store of another version were read from, for a command."""
         try:
-            if is_new:
-                marker = folder / MARKER
-                marker.write_text(f'{{"schema_version": {SCHEMA_VERSION}}}\n', encoding="utf-8")
-                self._put(marker, MARKER)
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def _sweep(self) -> None:
-        """Remove leftovers of writers that were killed more than a day ago."""
-        for name in self._names():
-            file_id = name.removeprefix(_WRITING)
-            is_ours = name.startswith(_WRITING) and _FILE_NAME.fullmatch(f"{file_id}.parquet")
-            # The name tells the age, not the disk: clocks of file servers differ, and copies get new times.
-            if is_ours and time.time_ns() - begun_unix_ns(file_id) > _LEFT_AFTER_NS:
-                shutil.rmtree(self._path(name), ignore_errors=True)
-
-    def _put_all(self, files: Mapping[str, Path], file_id: str) -> None:
-        """Put complete files in place; the committing file comes last, once the others are there in full size.
-
-        Raises:
-            InputError: A file is not there, or that cannot be checked.
-            OSError: A file could not be put in place.
-        """
-        sent: dict[str, int] = {}
-        for table, path in files.items():
-            if table in COMMITTING:
-                self._check_sent(sent)
-            byte_count = path.stat().st_size
-            self._put(path, table, f"{file_id}.parquet")
-            sent = {**({} if table in COMMITTING else sent), self._path(table, f"{file_id}.parquet"): byte_count}
-        self._check_sent(sent)
-
-    def _check_sent(self, sent: Mapping[str, int]) -> None:
-        """Check that the sent files have the same size at the address as here."""
-        if self._is_local or not sent:
-            return
-        try:
-            there = {info.path: info.size for info in self._files.get_file_info([*sent])}
-        except OSError as error:
-            why = without_secrets(error, self._given)
-            raise InputError(f"cannot check what was written to `{self}`: {why}", self._write_hint()) from error
-        for path, byte_count in sent.items():
-            if there.get(path) != byte_count:
-                name = self.text_of(path[len(self._root) + 1 :])
-                message = f"`{name}` was sent with {byte_count} bytes, and has {there.get(path) or 0} there"
-                raise InputError(message, self._write_hint())
-
-    def _write_hint(self) -> str:
-        if self._is_local:
-            return "give a folder that can be written with --store"
-        return "check its address, keys and room, and run this again: what is stored already is skipped"
-
-    def _put(self, path: Path, *names: str) -> None:
-        """Put a complete file in place: move it, or send it to an object store, where it appears only when complete."""
-        place = self._path(*names)
-        if not self._is_local:
-            self._send(path, place)
-            return
-        Path(place).parent.mkdir(exist_ok=True)
-        # Content before name: after a power cut, a file in its place must not be empty.
-        _sync(str(path))
-        os.replace(path, place)  # noqa: PTH105 - places of this class are texts
-        # The rename is itself a change of the folder, and would be lost without this.
-        _sync(os.path.dirname(place))  # noqa: PTH120 - as above
-
-    def _send(self, path: Path, place: str) -> None:
-        """Send a file to an object store.
-
-        `pyarrow.fs.copy_files` reports success even if S3 refuses the file, whereas a stream raises. But a stream
-        cannot be aborted: what was written so far appears when it is closed, which happens in any case.
-        """
-        with path.open("rb") as source:
-            # Read before opening the stream: an unreadable source must not leave an empty object.
-            first = source.read(_SENT_AT_ONCE)
-            try:
-                with self._files.open_output_stream(place) as target:
-                    target.write(first)
-                    shutil.copyfileobj(source, target, _SENT_AT_ONCE)
-            except BaseException:
-                with suppress(OSError):
-                    self._files.delete_file(place)
-                raise
+            paths = [self._files.path("runs", name) for name in self._files.names("runs") if name.endswith(".parquet")]
+            rows = pads.dataset(paths, filesystem=self._files.system).to_table(columns=["source"])
+        except (*_DAMAGE, InputError):
+            return "REPORTS"
+        sources = [*map(str, rows["source"].unique().to_pylist())]
+        folders = sorted({source.rpartition("/")[0] or "." for source in sources})
+        most = sources if len(sources) <= _NAMED else folders
+        return " ".join(map(shlex.quote, most)) if 0 < len(most) <= _NAMED else "REPORTS"
 
     def _lacks_its_marker(self) -> bool:
-        """Return whether a folder holds only files of ingests of this version, and no marker.
+        """Return whether a folder holds only files of this version, and no marker.
 
         Raises:
             InputError: The folder cannot be listed.
         """
-        tables = [name for name in self._names() if not name.startswith(_WRITING)]
+        tables = [name for name in self._files.names() if name != VIEWS]
         if not tables or not all(table in TABLES for table in tables):
             return False
-        if not all(_FILE_NAME.fullmatch(name) for table in tables for name in self._names(table)):
+        if not all(_FILE_NAME.fullmatch(name) for table in tables for name in self._files.names(table)):
             return False
         try:
-            versions = [self._noted("runs", file_id, ["schema_version"])[0] for file_id in self._ids("runs")]
-        except _DAMAGE:
+            versions = self._rows("runs", sorted(self.digests()), ("schema_version",))
+        except _BrokenFileError:
             return False
-        return all(rows["schema_version"].unique().to_pylist() == [SCHEMA_VERSION] for rows in versions)
+        return versions["schema_version"].unique().to_pylist() in ([], [SCHEMA_VERSION])
 
-    def _lacking(self, commit: Commit, runs: Sequence[Run], *, is_read: bool) -> Failure:
-        """Return the failure for an ingest with missing files, with the remedy."""
-        (table, why), *_ = commit.lacks.items()
-        name = self.text_of(table, f"{commit.id}.parquet")
-        others = [self.text_of(other, f"{commit.id}.parquet") for other in [*commit.lacks][1:]]
-        also = f"; nor are {', '.join(f'`{other}`' for other in others)} whole" if others else ""
-        hint = f"ingest {_sources(runs)} again into the store: that mends it"
-        return name, InputError(f"damaged store file `{name}`: {why}{also}", hint, 0 if is_read else len(runs))
+    def _lacking(self, stored: StoredRun) -> Failure:
+        """Return the failure for a report with missing files, with the remedy."""
+        (table, why), *others = stored.lacks.items()
+        name = self.text_of(_name(table, stored.run.digest))
+        also = ", ".join(f"`{self.text_of(_name(other, stored.run.digest))}`" for other, _ in others)
+        message = f"damaged store file `{name}`: {why}" + (f"; nor are {also} whole" if also else "")
+        hint = f"ingest `{stored.run.source}` again into the store: that mends it"
+        return name, InputError(message, hint, 0 if stored.is_read else 1)
 
-    def _damaged(self, table: str, file_id: str, why: Exception, runs: Sequence[Run] = ()) -> Failure:
-        """Return the failure for an unread file, with the remedy; without `runs` its content is unknown."""
-        name, runs_file = (self.text_of(part, f"{file_id}.parquet") for part in (table, "runs"))
-        said = "it is missing" if isinstance(why, FileNotFoundError) else without_secrets(why, self._given)
+    def _damaged(self, broken: _BrokenFileError, digest: str, runs: Mapping[str, Run] | None = None) -> Failure:
+        """Return the failure for an unread file, with the remedy; without `runs` no report is known to be lost."""
+        why, run = broken.why, (runs or {}).get(digest)
+        name = self.text_of(_name(broken.table, digest))
+        said = "it is missing" if isinstance(why, FileNotFoundError) else self._files.said(why)
+        count = None if broken.table == "runs" else 0 if run is None else 1
         # Advice to delete a file must never come from a network that failed for a moment.
-        if isinstance(why, OSError | pa.ArrowException) and self._is_whole(table, file_id):
+        if isinstance(why, OSError | pa.ArrowException) and self._is_whole(_name(broken.table, digest)):
             hint = "it is not damaged: try again, and check that it may be read"
-            return name, UnreachedError(f"cannot read the store file `{name}`: {said}", hint, len(runs) or None)
-        hint = f"remove `{runs_file if runs else name}` and ingest {_sources(runs)} again"
-        return name, InputError(f"damaged store file `{name}`: {said}", hint, len(runs) or None)
+            return name, UnreachedError(f"cannot read the store file `{name}`: {said}", hint, count)
+        source = "its report" if run is None else f"`{run.source}`"
+        first = "" if broken.table == "runs" else f"remove `{self.text_of(_name('runs', digest))}` and "
+        return name, InputError(f"damaged store file `{name}`: {said}", f"{first}ingest {source} again", count)
 
-    def _is_whole(self, table: str, file_id: str) -> bool:
+    def _is_whole(self, name: str) -> bool:
         """Return whether an unreadable file is not damaged, if it can be fetched at all.
 
         Arrow raises the same errors for a lost connection and for a page that cannot be unpacked.
         """
         try:
-            content = self._content(table, f"{file_id}.parquet")
+            content = self._files.content(name)
         except FileNotFoundError:
             return False
         except OSError:
@@ -646,33 +624,96 @@ class Store:
         return True
 
 
-class _Sizes:
-    """Sizes of a store's files; each folder is listed at most once."""
+class Listing:
+    """The files of a store, each folder as it was when it was first asked for."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, files: Files) -> None:
+        """Take the files of a store."""
+        self._files = files
         self._sizes: dict[str, Mapping[str, int | None]] = {}
 
-    def lacks(self, file_id: str, notes: Mapping[bytes, bytes], always: Sequence[str] = ()) -> dict[str, str]:
-        """Return the damage to the files that a commit names, by table.
+    def digests(self, table: str) -> set[str]:
+        """Return the digests of the reports that have a file in a table.
 
-        Args:
-            file_id: The ID of the files.
-            notes: The commit's notes; without sizes, an earlier rooflens wrote it.
-            always: Tables that always had files.
+        Raises:
+            InputError: The folder cannot be listed.
         """
-        noted = notes.get(FILES)
-        wanted: Mapping[str, int | None] = dict.fromkeys(always) if noted is None else json.loads(noted)
+        return {match[1] for name in self._of(table) if (match := _FILE_NAME.fullmatch(name))}
+
+    def lacks(self, digest: str, files: Mapping[str, int | None]) -> dict[str, str]:
+        """Return what is wrong with the files of a report, by table, given the size that each should have."""
         found = {}
-        for table, byte_count in wanted.items():
-            if table not in self._sizes:
-                self._sizes[table] = self._store.sizes_of(table)
-            there = self._sizes[table]
-            if (name := f"{file_id}.parquet") not in there:
+        for table, byte_count in files.items():
+            there, name = self._of(table), f"{digest}.parquet"
+            if name not in there:
                 found[table] = "it is missing"
             elif byte_count is not None and there[name] not in {byte_count, None}:
                 found[table] = f"it has {there[name]} bytes, and was stored with {byte_count}"
         return found
+
+    def _of(self, table: str) -> Mapping[str, int | None]:
+        if table not in self._sizes:
+            self._sizes[table] = self._files.sizes_of(table)
+        return self._sizes[table]
+
+
+class _BrokenFileError(Exception):
+    """A file of a table cannot be read, and why."""
+
+    def __init__(self, table: str, why: Exception) -> None:
+        super().__init__(table, why)
+        self.table = table
+        self.why = why
+
+
+@contextmanager
+def _reading(table: str) -> Iterator[None]:
+    """Say which table's file is broken."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise _BrokenFileError(table, error) from error
+
+
+def together(runs: Sequence[StoredRun], most_kernels: int = _KERNELS_AT_ONCE) -> Iterator[list[StoredRun]]:
+    """Group reports that are read together; a large one stays alone."""
+    some: list[StoredRun] = []
+    kernel_count = 0
+    for one in runs:
+        if some and (kernel_count + one.run.kernel_count > most_kernels or len(some) >= _REPORTS_AT_ONCE):
+            yield some
+            some, kernel_count = [], 0
+        some.append(one)
+        kernel_count += one.run.kernel_count
+    if some:
+        yield some
+
+
+def report_files(report: ReportRows) -> ReportFiles:
+    """Make the files of a report."""
+    return ReportFiles(report.run, {table: file_of(table, rows) for table, rows in report_tables(report).items()})
+
+
+def with_unprofiled(report: ReportFiles, kept: Unprofiled | None) -> ReportFiles:
+    """Add a run without the profiler that a store holds already to the files of its report, unless it has one."""
+    if kept is None or "unprofiled" in report.contents:
+        return report
+    content = file_of("unprofiled", unprofiled_table({report.run.digest: kept}))
+    return ReportFiles(report.run, {**report.contents, "unprofiled": content})
+
+
+def _name(table: str, digest: str) -> str:
+    """Return the path of a file in a store."""
+    return f"{table}/{digest}.parquet"
+
+
+def _run_file(run: Run, stored_unix_s: int, files: Mapping[str, int | None]) -> bytes:
+    return file_of("runs", run_table(run, stored_unix_s, files))
+
+
+def _sizes(contents: Mapping[str, bytes]) -> dict[str, int | None]:
+    """Note the sizes of the files of a report."""
+    return {table: None if table in _REPLACED else len(content) for table, content in contents.items()}
 
 
 def _raise_unreached(failures: Iterable[Failure]) -> None:
@@ -680,27 +721,3 @@ def _raise_unreached(failures: Iterable[Failure]) -> None:
     for _, error in failures:
         if isinstance(error, UnreachedError):
             raise error
-
-
-def _size_of(entry: os.DirEntry[str]) -> int | None:
-    """Return a file's size in bytes; None for a broken link."""
-    try:
-        return entry.stat().st_size
-    except OSError:
-        return None
-
-
-def _sources(runs: Sequence[Run]) -> str:
-    """Name some reports for a hint."""
-    others = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
-    return " ".join(f"`{run.source}`" for run in runs[:_NAMED]) + others or "its reports"
-
-
-def _sync(path: str) -> None:
-    """Wait until a file, or a folder's names, are on disk; Windows cannot open folders."""
-    if os.path.isfile(path) or hasattr(os, "O_DIRECTORY"):  # noqa: PTH113 - paths here are texts
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

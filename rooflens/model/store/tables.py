@@ -1,10 +1,10 @@
 """The store's tables: their columns, and the conversion between records and rows.
 
 A row is a report in `runs`, a profiled result in `kernels`, a stored value in `metrics`, a value per instance in
-`instances`, a hot spot as read from a kernel's code in `hotspots`, a finding of the analysis in `findings`, a kernel at
-a level or pipe in `roofline`, and a report whose program also ran without the profiler in `unprofiled`. All of these
-join `runs` on `run_id`, which replaces the records' SHA-256 of the report. `failures` has a row for each unreadable
-report.
+`instances`, a hot spot as read from a kernel's code in `hotspots`, a report whose program also ran without the profiler
+in `unprofiled`; of the analysis a kernel in `verdicts`, one of its levels or pipes in `roofline`, and a finding in
+`findings`. All of these join `runs` on `digest`, those of kernels each other on `digest` and `kernel_index`. `failures`
+has a row for each unreadable report.
 """
 
 from __future__ import annotations
@@ -13,27 +13,26 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
-from itertools import chain, groupby, repeat
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_type_hints
 
 import pyarrow as pa
 from msgspec import Struct, msgpack
 from msgspec.structs import asdict as fields_of
 
+from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.catalogue import quantities
-from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Analysis, Evidence, Hotspot, Inside, Kernel, Place, Rule, Run, Series
-from rooflens.model.store.columns import field_of, lists, map_column, maps, packed, struct_lists, table_of, values_of
+from rooflens.model.store.columns import field_of, lists, map_column, maps, struct_lists, table_of, values_of
+from rooflens.model.summary import best_move, stake_of
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """Increased whenever a column changes name, type or meaning; not for new columns, which older files lack."""
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
 _LOW_CARDINALITY = pa.dictionary(pa.int32(), pa.string())
 _KERNEL = (("digest", _TEXT), ("kernel_index", _INT))
-_ANALYZED = (("model_version", _INT), ("thresholds_digest", _TEXT))
 
 RUNS = pa.schema(
     [
@@ -53,6 +52,7 @@ RUNS = pa.schema(
         ("created_unix_s", _INT),
         ("ingested_unix_s", _INT),
         ("schema_version", _INT),
+        ("files", pa.map_(_TEXT, _INT)),
     ]
 )
 
@@ -74,7 +74,7 @@ KERNELS = pa.schema(
         ("nvtx_range", _TEXT),
         ("synthetic", pa.bool_()),
         *((f"{what}_{axis}", _INT) for what in ("grid", "block") for axis in _AXES),
-        *((counter.name, _REAL) for counter in COUNTERS),
+        ("counters", pa.map_(_TEXT, _REAL)),
         ("counter_sources", pa.map_(_TEXT, _TEXT)),
         ("thread_opcodes", pa.map_(_TEXT, _INT)),
         ("warp_opcodes", pa.map_(_TEXT, _INT)),
@@ -91,12 +91,6 @@ KERNELS = pa.schema(
         ("series", _SERIES),
     ]
 )
-
-_SOURCES = KERNELS.get_field_index("counter_sources")
-KERNELS_TO_WRITE = KERNELS.set(
-    _SOURCES, pa.field("counter_sources", pa.map_(pa.dictionary(pa.int32(), _TEXT), pa.dictionary(pa.int32(), _TEXT)))
-)
-"""`KERNELS` as written to a file, where both are the same: most kernels share a hundred texts."""
 
 _VALUE: tuple[tuple[str, pa.DataType], ...] = (
     ("value_double", _REAL),
@@ -129,6 +123,7 @@ _EVIDENCE = pa.list_(pa.struct([(name, _REAL if name == "value" else _TEXT) for 
 _WHERE = pa.list_(pa.struct([*_PLACE, ("share", _REAL)]))
 
 _GAIN = pa.struct([("factor", _REAL), ("time_after_ns", _REAL), ("proven", pa.bool_()), ("changes", _TEXT)])
+_COST = pa.struct([("low", _REAL), ("high", _REAL)])
 
 FINDINGS = pa.schema(
     [
@@ -138,32 +133,59 @@ FINDINGS = pa.schema(
         ("severity", _TEXT),
         ("evidence", _EVIDENCE),
         ("gain", _GAIN),
+        ("cost", _COST),
         ("move", _TEXT),
         ("kind", _TEXT),
         ("confidence", _TEXT),
         ("where", _WHERE),
-        *_ANALYZED,
     ]
 )
 
-_PLACED = (
-    ("kind", _TEXT),
-    ("resource", _TEXT),
-    ("unit", _TEXT),
-    ("amount", _REAL),
-    ("amount_per_s", _REAL),
-    ("peak_per_s", _REAL),
-    ("share", _REAL),
-    ("intensity_flop_per_byte", _REAL),
+ROOFLINE = pa.schema(
+    [
+        *_KERNEL,
+        ("kind", _TEXT),
+        ("resource", _TEXT),
+        ("unit", _TEXT),
+        ("amount", _REAL),
+        ("amount_per_s", _REAL),
+        ("peak_per_s", _REAL),
+        ("peak_source", _TEXT),
+        ("share", _REAL),
+        ("intensity_flop_per_byte", _REAL),
+    ]
 )
 
-_IN_KERNELS = {*Kernel.__struct_fields__, "function", *(counter.name for counter in COUNTERS)}
-_OF_KERNEL = tuple(
-    quantity for quantity in quantities() if not quantity.is_of_item and quantity.name not in _IN_KERNELS
+_IN_VERDICTS = (
+    *("name", "function", "short_name", "key", "gpu", "nvtx_range", "status", "synthetic"),
+    *("duration_ns", "launches", "gpu_time_ns", "in_program_time_ns"),
+    *("grid", "block", "registers_per_thread", "occupancy"),
+    *("dram_bytes", "l2_bytes", "l1_bytes", "smem_bytes", "flop_total", "flop_per_s", "dram_intensity"),
+    *("dram_share", "l2_share", "l1_share", "smem_share"),
+    *("role", "verdict_bound", "verdict_or_bound", "verdict_resource", "verdict_at_roof", "verdict_cause"),
+    *("verdict_confidence", "verdict_sentence", "verdict_gain_factor", "verdict_done", "flags"),
+    *("verdict_limit_factor", "verdict_limit_far", "verdict_limit_floor_ns", "verdict_limit_by"),
+    *("verdict_limit_proven", "verdict_today_resource", "verdict_today_floor_ns"),
 )
-"""Quantities of a whole kernel, of no level or number type, that are missing from the table `kernels`."""
+"""Quantities of the catalogue in `verdicts`: each column costs a file of one kernel some 150 bytes."""
 
-ROOFLINE = pa.schema([*_KERNEL, *_PLACED, *map(field_of, _OF_KERNEL), *_ANALYZED])
+_NAMED = {one.name: one for one in quantities()}
+_OF_LAUNCH = tuple(_NAMED[name] for name in _IN_VERDICTS)
+
+VERDICTS = pa.schema(
+    [
+        *_KERNEL,
+        *map(field_of, _OF_LAUNCH),
+        ("verdict_class", _TEXT),
+        ("winnable_ns", _REAL),
+        ("at_stake_ns", _REAL),
+        ("first_move", _TEXT),
+        ("first_move_kind", _TEXT),
+        ("model_version", _INT),
+        ("inputs_digest", _TEXT),
+        ("analysis", pa.binary()),
+    ]
+)
 
 _SIZE = pa.list_(_INT, 3)
 _COUNT = pa.struct(
@@ -195,32 +217,18 @@ UNPROFILED = pa.schema(
 
 FAILURES = pa.schema([("source", _TEXT), ("message", _TEXT), ("hint", _TEXT), ("failed_unix_s", _INT)])
 
-RUN_ID = pa.field("run_id", _TEXT)
-
-ANALYZED_UNIX_NS = pa.field("analyzed_unix_ns", _INT)
-"""When an analysis was written; the latest of a run counts."""
-
-STORED_UNIX_NS = pa.field("stored_unix_ns", _INT)
-"""When a run without the profiler was stored; the latest counts."""
-
-
-def _stored(schema: pa.Schema, *more: pa.Field) -> pa.Schema:
-    """Return the columns of a table in files, where `run_id` replaces the report's digest."""
-    return pa.schema([RUN_ID, *(field for field in schema if field.name != "digest"), *more])
-
-
 TABLES: dict[str, pa.Schema] = {
-    "kernels": _stored(KERNELS),
-    "metrics": _stored(METRICS),
-    "instances": _stored(INSTANCES),
-    "hotspots": _stored(HOTSPOTS),
-    "unprofiled": _stored(UNPROFILED, STORED_UNIX_NS),
+    "kernels": KERNELS,
+    "metrics": METRICS,
+    "instances": INSTANCES,
+    "hotspots": HOTSPOTS,
+    "unprofiled": UNPROFILED,
     "failures": FAILURES,
-    "findings": _stored(FINDINGS, ANALYZED_UNIX_NS),
-    "roofline": _stored(ROOFLINE, ANALYZED_UNIX_NS),
-    "runs": pa.schema([RUN_ID, *RUNS]),
+    "findings": FINDINGS,
+    "roofline": ROOFLINE,
+    "verdicts": VERDICTS,
+    "runs": RUNS,
 }
-"""In the order in which files are put in place: the last file of an ingest or analysis commits the others."""
 
 
 class ReportRows(Struct, frozen=True):
@@ -239,20 +247,19 @@ class ReportRows(Struct, frozen=True):
     instances: pa.Table | None = None
 
 
-def report_tables(*reports: ReportRows) -> dict[str, pa.Table]:
-    """Make the tables of several reports at once: most of the cost of a table is per column."""
-    kernels = [kernel for report in reports for kernel in report.kernels]
+def report_tables(report: ReportRows) -> dict[str, pa.Table]:
+    """Make the tables of a report but `runs`, which is written when these are in place.
+
+    Those without rows are left out, except `kernels`.
+    """
     tables = {
-        "runs": run_table([report.run for report in reports], int(time.time())),
-        "kernels": kernel_table(kernels, KERNELS_TO_WRITE),
-        "hotspots": hotspot_table(kernels),
-        "unprofiled": unprofiled_table({report.run.digest: report.unprofiled for report in reports}),
+        "kernels": kernel_table(report.kernels),
+        "hotspots": hotspot_table(report.kernels),
+        "unprofiled": unprofiled_table({report.run.digest: report.unprofiled}),
+        "metrics": METRICS.empty_table() if report.metrics is None else report.metrics,
+        "instances": INSTANCES.empty_table() if report.instances is None else report.instances,
     }
-    for name in ("metrics", "instances"):
-        raw = [table for report in reports if (table := getattr(report, name)) is not None]
-        if raw:
-            tables[name] = pa.concat_tables(raw)
-    return tables
+    return {name: rows for name, rows in tables.items() if rows.num_rows or name == "kernels"}
 
 
 def failure_table(failures: Iterable[tuple[str, str, str]]) -> pa.Table:
@@ -262,10 +269,16 @@ def failure_table(failures: Iterable[tuple[str, str, str]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=FAILURES)
 
 
-def run_table(runs: Sequence[Run], ingested_unix_s: int) -> pa.Table:
-    """Make rows of `runs`."""
+def run_table(run: Run, ingested_unix_s: int, files: Mapping[str, int | None]) -> pa.Table:
+    """Make the row of `runs`.
+
+    Args:
+        run: The report.
+        ingested_unix_s: When it was stored.
+        files: Size in bytes of its files in the other tables; None of one that may be replaced.
+    """
     return table_of(
-        runs, RUNS, ingested_unix_s=[ingested_unix_s] * len(runs), schema_version=[SCHEMA_VERSION] * len(runs)
+        [run], RUNS, ingested_unix_s=[ingested_unix_s], schema_version=[SCHEMA_VERSION], files=[dict(files)]
     )
 
 
@@ -275,18 +288,10 @@ def runs_from_table(table: pa.Table) -> list[Run]:
     return [Run(*row) for row in zip(*columns, strict=True)]
 
 
-def kernel_table(kernels: Sequence[Kernel], schema: pa.Schema = KERNELS) -> pa.Table:
-    """Make rows of `kernels`: a column per counter, null if it is missing.
-
-    Args:
-        kernels: The kernels.
-        schema: `KERNELS`, or `KERNELS_TO_WRITE`.
-    """
-    missing = pa.nulls(len(kernels), _REAL)
+def kernel_table(kernels: Sequence[Kernel]) -> pa.Table:
+    """Make rows of `kernels`."""
     series = [kernel.series for kernel in kernels]
     given: dict[str, Any] = {
-        **{counter.name: missing for counter in COUNTERS},
-        **_counter_columns(kernels),
         "kernel_index": [kernel.index for kernel in kernels],
         "inside": [kernel.inside and msgpack.encode(kernel.inside) for kernel in kernels],
         "series_interval_ns": [one.interval_ns if one else None for one in series],
@@ -295,23 +300,7 @@ def kernel_table(kernels: Sequence[Kernel], schema: pa.Schema = KERNELS) -> pa.T
     for what in ("grid", "block"):
         sizes = [getattr(kernel, what) for kernel in kernels]
         given |= {f"{what}_{axis}": [size and size[i] for size in sizes] for i, axis in enumerate(_AXES)}
-    return table_of(kernels, schema, **given)
-
-
-def _counter_columns(kernels: Sequence[Kernel]) -> dict[str, Any]:
-    """Return the column of each counter; neighbouring kernels mostly share counters, and are transposed together."""
-    columns: dict[str, list[float | None]] = {}
-    done = 0
-    for names, alike in groupby((kernel.counters for kernel in kernels), key=tuple):
-        rows = [values.values() for values in alike]
-        for name, values in zip(names, zip(*rows, strict=True), strict=True):
-            column = columns.setdefault(name, [])
-            column.extend(repeat(None, done - len(column)))
-            column.extend(values)
-        done += len(rows)
-    for column in columns.values():
-        column.extend(repeat(None, done - len(column)))
-    return columns
+    return table_of(kernels, KERNELS, **given)
 
 
 _AS_IS = tuple(
@@ -324,56 +313,47 @@ _AS_IS = tuple(
 _NO_SPOTS: Mapping[int, tuple[Hotspot, ...]] = MappingProxyType({})
 
 
-def kernels_from_batch(
-    batch: pa.RecordBatch, runs: Mapping[str, Run], hotspots: Mapping[str, Mapping[int, tuple[Hotspot, ...]]]
-) -> list[Kernel]:
-    """Make kernels from rows of `kernels`.
+def kernels_from_table(
+    rows: pa.Table, runs: Mapping[str, Run], hotspots: Mapping[str, Mapping[int, tuple[Hotspot, ...]]]
+) -> dict[str, list[Kernel]]:
+    """Make kernels from rows of `kernels`, all columns; return them by digest of their report.
 
     Args:
-        batch: Rows, all columns.
-        runs: Their reports, by `run_id`.
-        hotspots: By `run_id`: hot spots by the kernel's position in the report.
+        rows: The rows.
+        runs: Their reports, by digest.
+        hotspots: By digest: hot spots by the kernel's position in the report.
     """
+    found: dict[str, list[Kernel]] = {digest: [] for digest in runs}
+    for batch in rows.combine_chunks().to_batches():
+        for kernel in _kernels_of(batch, runs, hotspots):
+            found[kernel.digest].append(kernel)
+    return found
+
+
+def _kernels_of(
+    batch: pa.RecordBatch, runs: Mapping[str, Run], hotspots: Mapping[str, Mapping[int, tuple[Hotspot, ...]]]
+) -> Iterator[Kernel]:
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    run_ids = values_of(columns["run_id"])
+    digests = values_of(columns["digest"])
     indices = values_of(columns["kernel_index"])
     made: dict[str, Iterable[Any]] = {
-        "digest": [runs[run_id].digest for run_id in run_ids],
-        "source": [runs[run_id].source for run_id in run_ids],
+        "digest": digests,
+        "source": [runs[digest].source for digest in digests],
         "index": indices,
-        "counters": _counters(columns),
         "rules": lists(columns["rules"], Rule),
         "series": _series(batch),
         "hotspots": [
-            hotspots.get(run_id, _NO_SPOTS).get(index, ()) for run_id, index in zip(run_ids, indices, strict=True)
+            hotspots.get(digest, _NO_SPOTS).get(index, ()) for digest, index in zip(digests, indices, strict=True)
         ],
         "inside": _insides(columns),
         **{what: _sizes(batch, what) for what in ("grid", "block")},
         **{name: values_of(columns[name]) for name in _AS_IS},
     }
-    return [Kernel(*row) for row in zip(*(made[name] for name in Kernel.__struct_fields__), strict=True)]
-
-
-def _counters(columns: Mapping[str, pa.Array]) -> list[dict[str, float]]:
-    """Return the counters of each kernel, fast for the common case of counters that no kernel lacks.
-
-    A file written before a counter existed has no column for it.
-    """
-    found = {counter.name: columns[counter.name] for counter in COUNTERS if counter.name in columns}
-    row_count = len(columns["run_id"])
-    known = {name: column for name, column in found.items() if column.null_count < row_count}
-    if not known:
-        return [{} for _ in range(row_count)]
-    names, rows = tuple(known), zip(*(column.to_pylist() for column in known.values()), strict=True)
-    if not any(column.null_count for column in known.values()):
-        return [dict(zip(names, row, strict=True)) for row in rows]
-    return [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
+    return (Kernel(*row) for row in zip(*(made[name] for name in Kernel.__struct_fields__), strict=True))
 
 
 def _insides(columns: Mapping[str, pa.Array]) -> list[Inside | None]:
-    """Return what was found in the code of each kernel; None for files of before it was kept."""
-    if "inside" not in columns:
-        return [None] * len(columns["run_id"])
+    """Return what was found in the code of each kernel."""
     return [None if packed is None else msgpack.decode(packed, type=Inside) for packed in columns["inside"].to_pylist()]
 
 
@@ -410,26 +390,25 @@ def _owned_table(owned: Sequence[tuple[Kernel, Any]], schema: pa.Schema, **given
 
 
 def hotspots_from_table(rows: pa.Table) -> dict[str, dict[int, tuple[Hotspot, ...]]]:
-    """Read the hot spots of kernels from rows of `hotspots`, by run and position in the report."""
+    """Read the hot spots of kernels from rows of `hotspots`, by digest and position in the report."""
     names = Hotspot.__struct_fields__
     found: dict[str, dict[int, list[Hotspot]]] = defaultdict(lambda: defaultdict(list))
     for batch in rows.combine_chunks().to_batches():
-        columns = [values_of(batch.column(name)) for name in ("run_id", "kernel_index", *names)]
-        for run_id, index, *spot in zip(*columns, strict=True):
-            found[run_id][index].append(Hotspot(*spot))
-    return {run_id: {index: tuple(spots) for index, spots in known.items()} for run_id, known in found.items()}
+        columns = [values_of(batch.column(name)) for name in ("digest", "kernel_index", *names)]
+        for digest, index, *spot in zip(*columns, strict=True):
+            found[digest][index].append(Hotspot(*spot))
+    return {digest: {index: tuple(spots) for index, spots in known.items()} for digest, known in found.items()}
 
 
-def finding_table(analyses: Iterable[Analysis], model_version: int, thresholds_digest: str) -> pa.Table:
+def finding_table(analyses: Iterable[Analysis]) -> pa.Table:
     """Make rows of `findings`: a row per kernel and finding, in order."""
     owned = [(analysis.kernel, finding) for analysis in analyses for finding in analysis.findings]
     return _owned_table(
         owned,
         FINDINGS,
         gain=pa.array([finding.gain and fields_of(finding.gain) for _, finding in owned], _GAIN),
+        cost=pa.array([finding.cost and fields_of(finding.cost) for _, finding in owned], _COST),
         where=struct_lists([finding.where for _, finding in owned], _WHERE, _of_place),
-        model_version=[model_version] * len(owned),
-        thresholds_digest=[thresholds_digest] * len(owned),
     )
 
 
@@ -437,45 +416,63 @@ def _of_place(place: Place, name: str) -> Any:
     return place.share if name == "share" else getattr(place.hotspot, name)
 
 
-_PACKED_ROOFLINE = packed(ROOFLINE)
-
-
-def roofline_table(analyses: Sequence[Analysis], model_version: int, thresholds_digest: str) -> pa.Table:
-    """Make rows of `roofline`: a row per kernel and level or pipe, each repeating the kernel's own quantities.
-
-    A kernel without any position has a row without a resource, so that it does not vanish. Texts are
-    dictionary-encoded, as most repeat in each row of a kernel.
-    """
-    positions = [[*_positions(analysis)] or [(None,) * len(_PLACED)] for analysis in analyses]
-    owner = pa.array([i for i, rows in enumerate(positions) for _ in rows], pa.int64())
-    placed = [*zip(*chain.from_iterable(positions), strict=True)] or [()] * len(_PLACED)
-    once = {
-        "digest": [analysis.kernel.digest for analysis in analyses],
-        "kernel_index": [analysis.kernel.index for analysis in analyses],
-        "model_version": [model_version] * len(analyses),
-        "thresholds_digest": [thresholds_digest] * len(analyses),
-        **{quantity.name: [*map(quantity.value, analyses)] for quantity in _OF_KERNEL},
-    }
-    repeated = {name: pa.array(values, _PACKED_ROOFLINE.field(name).type).take(owner) for name, values in once.items()}
-    return table_of((), _PACKED_ROOFLINE, **dict(zip((name for name, _ in _PLACED), placed, strict=True)), **repeated)
+def roofline_table(analyses: Sequence[Analysis]) -> pa.Table:
+    """Make rows of `roofline`: a row per kernel and level or pipe."""
+    rows = [
+        (analysis.kernel.digest, analysis.kernel.index, *row) for analysis in analyses for row in _positions(analysis)
+    ]
+    columns = [*zip(*rows, strict=True)] or [()] * len(ROOFLINE)
+    return table_of((), ROOFLINE, **dict(zip(ROOFLINE.names, columns, strict=True)))
 
 
 def _positions(analysis: Analysis) -> Iterator[tuple[Any, ...]]:
-    """Yield the values of `_PLACED` for each level and pipe."""
+    """Yield where a kernel is at each level and pipe: all columns of `ROOFLINE` but those of the kernel."""
     for name, level in analysis.levels.items():
         if level.amount_bytes is not None or level.share is not None:
-            yield (
-                "level",
-                name,
-                "byte",
-                level.amount_bytes,
-                level.bytes_per_s,
-                level.peak_bytes_per_s,
-                level.share,
-                level.intensity_flop_per_byte,
-            )
+            amounts = level.amount_bytes, level.bytes_per_s, level.peak_bytes_per_s, level.peak_source
+            yield ("level", name, "byte", *amounts, level.share, level.intensity_flop_per_byte)
     for name, pipe in analysis.pipes.items():
-        yield "pipe", name, pipe.unit, pipe.amount, pipe.amount_per_s, pipe.peak_per_s, pipe.share, None
+        amounts = pipe.amount, pipe.amount_per_s, pipe.peak_per_s, pipe.peak_source
+        yield ("pipe", name, pipe.unit, *amounts, pipe.share, None)
+
+
+_ANALYSIS_FIELDS = Analysis.__struct_fields__[1:]
+_HINTS = get_type_hints(Analysis)
+_ANALYSIS = msgpack.Decoder(tuple[tuple(_HINTS[name] for name in _ANALYSIS_FIELDS)])  # type: ignore[misc]  # at run time
+
+
+def verdict_table(analyses: Sequence[Analysis], inputs_digest: str = "") -> pa.Table:
+    """Make rows of `verdicts`: a row per kernel.
+
+    Args:
+        analyses: The kernels of a report.
+        inputs_digest: Of what their verdicts depend on besides the model and the report.
+    """
+    times = [stake_of(analysis) for analysis in analyses]
+    bests = [analysis.verdict.best for analysis in analyses]
+    given: dict[str, Any] = {
+        **{one.name: [*map(one.value, analyses)] for one in _OF_LAUNCH},
+        "digest": [analysis.kernel.digest for analysis in analyses],
+        "kernel_index": [analysis.kernel.index for analysis in analyses],
+        "verdict_class": [analysis.verdict.shown_class for analysis in analyses],
+        "winnable_ns": [winnable_ns for winnable_ns, _ in times],
+        "at_stake_ns": [at_stake_ns for _, at_stake_ns in times],
+        "first_move": [best_move(analysis.verdict) for analysis in analyses],
+        "first_move_kind": [best and best.kind for best in bests],
+        "model_version": [MODEL_VERSION] * len(analyses),
+        "inputs_digest": [inputs_digest] * len(analyses),
+        "analysis": [msgpack.encode([getattr(one, name) for name in _ANALYSIS_FIELDS]) for one in analyses],
+    }
+    return table_of((), VERDICTS, **given)
+
+
+def analysis_of(packed: bytes, kernel: Kernel) -> Analysis:
+    """Make the analysis of a kernel from its `analysis` in `verdicts`.
+
+    Raises:
+        msgspec.MsgspecError: Another version wrote it.
+    """
+    return Analysis(kernel, *_ANALYSIS.decode(packed))
 
 
 def unprofiled_table(runs: Mapping[str, Unprofiled | None]) -> pa.Table:

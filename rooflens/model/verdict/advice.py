@@ -17,14 +17,15 @@ from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.records import Bottleneck, Kernel, Move, MoveKind, ratio
 from rooflens.model.roofline.datasheets import memory_label
 from rooflens.model.roofline.levels import works_in_shared_memory
-from rooflens.model.roofline.opcodes import WIDEST_BYTES, WORD_BYTES, executed, opcode_group, thread_flop
+from rooflens.model.roofline.opcodes import COPIES, WIDEST_BYTES, WORD_BYTES, executed, opcode_group, thread_flop
 from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.spelling import Step, spelling_of
 
 _WORDS_AT_ONCE = WIDEST_BYTES // WORD_BYTES
 _READS = frozenset(
     {
-        *("LDG", "LD", "LDS", "LDSM", "LDL", "LDGSTS", "UBLKCP", "UTMALDG", "TEX", "TLD", "TLD4", "SULD"),
+        *("LDG", "LD", "LDS", "LDSM", "LDL", *COPIES, "TEX", "TLD", "TLD4", "SULD"),
         *("ATOM", "ATOMG", "ATOMS", "RED", "REDG"),
     }
 )
@@ -39,6 +40,7 @@ class _Move(Struct, frozen=True):
         until: The first one that has it no longer.
         unless: What a kernel does where the move is not for it.
         only_if: What it does where it is.
+        step: Which step of the ladder of tensor kernels it is, where its kind does not tell.
     """
 
     text: str
@@ -47,6 +49,7 @@ class _Move(Struct, frozen=True):
     until: tuple[int, int] = (99, 0)
     unless: Callable[[Facts], bool] | None = None
     only_if: Callable[[Facts], bool] | None = None
+    step: Step | None = None
 
     def suits(self, facts: Facts) -> bool:
         """Return whether a kernel and its chip can make the move."""
@@ -56,7 +59,8 @@ class _Move(Struct, frozen=True):
 
     def made(self) -> Move:
         """Return it as a move of a kernel that it suits."""
-        return Move(self.text, self.kind)
+        spelling = None if self.step is None else spelling_of(self.step, self.since)
+        return Move(self.text, self.kind, spelling=spelling)
 
 
 _BIT_WORK = frozenset({"LOP3", "LOP", "SHF", "SHL", "SHR", "PRMT", "BFE", "BFI", "BMSK", "SGXT", "I2IP"})
@@ -162,7 +166,7 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
     ),
     "l2": (
         _Move("reorder the blocks for locality", "cache"),
-        _Move("share tiles across a cluster with TMA multicast", "tile", (9, 0)),
+        _Move("share tiles across a cluster with TMA multicast", "tile", (9, 0), step="clusters"),
     ),
     "l1": (
         _Move(
@@ -325,7 +329,8 @@ def _order_of_blocks(facts: Facts) -> Move | None:
             f"order the blocks so that those that run together share tiles (grouped or Hilbert): {said}", "cache"
         )
     if hits >= facts.limits.bound_share and kernel.capability >= (9, 0):
-        return Move(f"let a cluster fetch each tile once, by TMA multicast: {said}", "tile")
+        multicast = f"let a cluster fetch each tile once, by TMA multicast: {said}"
+        return Move(multicast, "tile", spelling=spelling_of("clusters", kernel.capability))
     return None
 
 

@@ -18,6 +18,7 @@ from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
 from rooflens.model.records import LEVELS, Bottleneck, Confidence, Finding, Move, Verdict, held_once, in_order, ratio
 from rooflens.model.roofline.roof import dram_clock_part
+from rooflens.model.roofline.unit_names import busy_words
 from rooflens.model.roofline.units import STAGES
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
@@ -34,13 +35,8 @@ from rooflens.model.verdict.library import caller_moves
 from rooflens.model.verdict.limit import find_limit, floor_of_today
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.pipelined import beside_waits, each_once, fitting, with_tensor_moves
-from rooflens.model.verdict.sentences import (
-    NOT_MEASURED,
-    busy_words,
-    evidence_lines,
-    longest_wait,
-    verdict_sentence,
-)
+from rooflens.model.verdict.sentences import NOT_MEASURED, evidence_lines, longest_wait, verdict_sentence
+from rooflens.model.verdict.spelling import spelt
 from rooflens.model.verdict.unmeasured import ONE_UNIT, unmeasured
 from rooflens.model.verdict_classes import Bound
 
@@ -273,7 +269,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
 
     The full unit has a move of its own where nothing says what fills it, and filling it further is not the aim: DRAM
     below its roof is yet to be filled, and so is a unit that is full for a part of the run only. A kernel of which
-    nothing is known but what it does in vain has to be collected after that.
+    nothing is known but what it does in vain has to be collected after that, and one that ncu no longer profiles last.
     """
     kernel, command_line = facts.kernel, facts.outside.command_line
     if kernel.failed:
@@ -284,11 +280,13 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         return (*asked, *moves) if facts.bound == "unknown" else moves
     ordered = _in_order(facts, *_with_its_wait(costing, _at_limiter(facts, costing)), unmeasured=unmeasured)
     moves = tuple(each_once(beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))))
-    moves = _with_fewer_bytes(facts, costing, moves)
-    is_open = unmeasured and not_profiled(kernel.compute_capability) is None
+    moves = tuple(spelt(facts, _with_fewer_bytes(facts, costing, moves)))
+    can_collect = not_profiled(kernel.compute_capability) is None
+    is_open = unmeasured and can_collect
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None
     if facts.bound == "unknown":
-        known = tuple(move for move in moves if move.kind in _WASTE)
+        # Of a chip that ncu knows no longer nothing more can be had.
+        known = tuple(move for move in moves if move.kind in _WASTE or not can_collect)
         return (*known, *asked, *(move for move in moves if move not in known))
     is_told = moves and not is_open and not is_one_sided and _LACKING.isdisjoint(facts.flags)
     return moves if is_told else (*moves, *asked)

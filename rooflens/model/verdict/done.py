@@ -13,9 +13,9 @@ from rooflens.format import percent
 from rooflens.model.records import Finding, ratio
 from rooflens.model.roofline.flops import has_newer_instruction
 from rooflens.model.roofline.roof import dram_clock_part
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import read_nvidia
-from rooflens.model.verdict.sentences import resource_label
 
 NEEDLESS_BYTES = frozenset(
     {

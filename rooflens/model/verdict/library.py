@@ -13,11 +13,12 @@ from rooflens.model.knowledge.roles import COPIES, FILLS
 from rooflens.model.records import Analysis, Move, Role, timed
 from rooflens.model.roofline.datasheets import datasheet_of, load_datasheets
 from rooflens.model.roofline.opcodes import uses_tensor_cores
+from rooflens.model.roofline.unit_names import busy_words, resource_label
 from rooflens.model.verdict.bottleneck import busiest_unit
 from rooflens.model.verdict.collecting import PROGRAM, program_of
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.narrower import roofs_over_fp32
-from rooflens.model.verdict.sentences import busy_words, few_blocks, resource_label, without_move
+from rooflens.model.verdict.sentences import few_blocks, without_move
 
 _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (

@@ -18,14 +18,6 @@ from rooflens.model.roofline.occupancy import block_smem_bytes, sm_smem_bytes
 from rooflens.model.roofline.opcodes import WIDEST_BYTES
 from rooflens.model.verdict.facts import Facts
 
-_STAGES = (
-    ((12, 0), "TMA or `cp.async` into two or more buffers; CUTLASS `Stages`; Triton `num_stages`"),
-    ((10, 0), "TMA and tcgen05 with mbarriers, a warp that only copies; Triton `num_stages`, `warp_specialize`"),
-    ((9, 0), "TMA with mbarriers, a warp that only copies; CUTLASS `KernelTmaWarpSpecialized`; Triton `num_stages`"),
-    ((8, 0), "`cp.async` into two or more buffers; CUTLASS `Stages`; Triton `num_stages`"),
-    ((0, 0), "loads into registers before the product, stores to a second buffer after it"),
-)
-
 
 def tensor_moves(facts: Facts) -> tuple[Move, ...]:
     """Return what to try first where tensor cores work and idle, with no level of memory full; else nothing."""
@@ -44,11 +36,6 @@ def tensor_moves(facts: Facts) -> tuple[Move, ...]:
     idle = f"tensor cores work {percent(share)} of the time{beside}"
     copying, reading = (sum(facts.stall_shares.get(reason, 0.0) for reason in reasons) for reasons in _WAITS)
     moves = [Move(_overlap(facts, idle, copying), "overlap")]
-    barriers = facts.stall_shares.get("barrier", 0.0)
-    if barriers >= facts.limits.little_share:
-        moves.append(
-            Move(f"wait for fewer warps, or less often: {percent(barriers)} of the waiting is barriers", "barrier")
-        )
     if not facts.stall_shares or copying >= facts.limits.little_share:
         waits = f"{percent(copying)} of the waiting is for global memory" if copying else idle
         move = Move(f"keep more tiles in flight, {deeper(facts)}: {waits}", "inflight")
@@ -75,6 +62,10 @@ def _is_staged(facts: Facts) -> bool:
 
 def _overlap(facts: Facts, idle: str, copying: float) -> str:
     """Say what to do while tensor cores multiply: what the kernel's copies do not do already."""
+    if facts.does.products_left == 0:
+        return (
+            f"start the next products before these are done, as it waits for all of them (`wgmma.wait_group 0`): {idle}"
+        )
     if _is_staged(facts):
         waits = (
             ""
@@ -82,9 +73,8 @@ def _overlap(facts: Facts, idle: str, copying: float) -> str:
             else f", as copies in {count(facts.does.stages or 0, 'stage')} are hardly waited for"
         )
         return f"do softmax or epilogue of one tile while another multiplies{waits}: {idle}"
-    how = next(words for since, words in _STAGES if facts.kernel.capability >= since)
-    under = "; put softmax or epilogue of one tile under the product of another"
-    return f"copy the next tiles, or do the other arithmetic, while this one multiplies: {idle} ({how}{under})"
+    under = "put softmax or epilogue of one tile under the product of another"
+    return f"copy the next tiles, or do the other arithmetic, while this one multiplies: {idle} ({under})"
 
 
 def deeper(facts: Facts) -> str:
@@ -180,12 +170,14 @@ def _holds_results(facts: Facts) -> bool:
 def is_large_tile(facts: Facts) -> bool:
     """Return whether a kernel fills an SM by its tile, so that more warps would take away what makes it fast.
 
-    Not so where one block more costs next to nothing in registers.
+    Not so where one block more costs next to nothing in registers, nor where neither a unit nor a wait was measured:
+    nothing else can be said of such a kernel.
     """
     does, threads = facts.does, facts.counter("block_size") or 0.0
     registers = does.registers or 0.0
-    is_large = (does.tile_bytes or 0.0) >= facts.limits.large_tile_bytes or (
-        registers >= facts.limits.tile_registers and threads >= facts.limits.large_block_threads
+    is_large = bool(facts.sides or facts.stall_shares) and (
+        (does.tile_bytes or 0.0) >= facts.limits.large_tile_bytes
+        or (registers >= facts.limits.tile_registers and threads >= facts.limits.large_block_threads)
     )
     share = facts.tensor_share or 0.0
     return (is_large or share > facts.limits.negligible_share) and not _is_next_block_cheap(facts)

@@ -1,71 +1,37 @@
-"""Words for verdicts: one sentence with its decisive numbers and the move, and the lines of evidence."""
+"""The sentence of a verdict, with its decisive numbers and the move, and the lines of evidence."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 
-from msgspec.structs import replace
-
-from rooflens.format import MISSING, count, duration, factor, percent, si, significant
+from rooflens.format import count, duration, factor, percent, si, significant
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import FAR, LEVELS, Analysis, Bottleneck, Finding, Gain, Level, Limit, Roof, Verdict, ratio
-from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
+from rooflens.model.records import LEVELS, Bottleneck, Finding, Verdict, ratio
 from rooflens.model.roofline.occupancy import occupancy_limiters
-from rooflens.model.roofline.roof import at_top_clock
-from rooflens.model.roofline.standing import Binding
-from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, WHOLE
+from rooflens.model.roofline.unit_names import (
+    STAGE_WORDS,
+    level_share_words,
+    origin,
+    resource_label,
+    sides_words,
+    spoken,
+    stage_label,
+    unit_label,
+)
+from rooflens.model.roofline.units import WHOLE
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.limit import LAUNCH
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.model.verdict.unmeasured import COMPUTE, MEMORY, ONE_UNIT, OTHER_PIPES
 from rooflens.model.verdict_classes import Bound, is_open
 
-LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
-PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
 NOT_MEASURED = "cause not measured"
 """The cause of a kernel that waits, where nothing measured says most of why."""
-_SPOKEN = {"smem": "shared memory", "issue": "instruction issue"}
-"""Words, with their article, that a sentence uses instead of the label."""
-_STAGES = {LSU_INPUT: "load/store slots", "data": "data passes", WHOLE: "stage not named"}
-"""Stages in the words of what a kernel uses of them: an instruction takes a slot, and its data a pass of 128 bytes."""
-_UNITS = re.compile(r"\b(lsu|l2)\b")
 _START_AND_END = "2 to 3 \u00b5s"
 """What any launch takes to fill the GPU and to drain it."""
 _WHOLE_PAIRS = frozenset({"8.6", "8.9", "12.0"})
 """Chips whose GDDR memory is read by pairs of sectors."""
-
-
-@lru_cache(maxsize=1024)
-def resource_label(resource: str | None, *gpus: str | None) -> str:
-    """Name a level or a pipe for people: ALU pipe, FP32, tensor bf16; DRAM by the kind the GPUs have, as HBM3."""
-    if resource is None:
-        return "busiest unit"
-    if resource == "dram" and gpus:
-        return memory_label(*gpus)
-    known = LEVEL_LABELS.get(resource) or PIPE_LABELS.get(resource)
-    return known or (resource.upper() if resource.startswith("fp") else resource.replace("_", " "))
-
-
-def origin(roof: Roof | None) -> str:
-    """Say behind a peak that it is not the run's own: ` by the datasheet`, ` at its rated clock`; else empty."""
-    if roof is None or roof.is_measured:
-        return ""
-    return " by the datasheet" if roof.source == "datasheet" else " at its rated clock"
-
-
-def stage_label(stage: str) -> str:
-    """Name what a stage of a memory level counts: `load/store slots`, `data passes`, `bank reads`, `to L2`."""
-    return _STAGES.get(stage) or _UNITS.sub(lambda unit: unit[0].upper(), stage.replace("_", " "))
-
-
-def binding_label(binding: Binding) -> str:
-    """Name what is full before a drawn roof: `L1 load/store slots`, `ALU pipe`."""
-    unit = resource_label(binding.unit)
-    return f"{unit} {stage_label(binding.stage)}" if binding.stage else unit
 
 
 def _stage_words(stage: str, busy: float, moving: float | None, taking: float | None) -> str:
@@ -80,7 +46,11 @@ def _stage_words(stage: str, busy: float, moving: float | None, taking: float | 
         if taking is not None and abs(taking - busy) <= ONE_UNIT:
             return f"{share} busy with requests"
         return f"{share} busy, in a stage that the report does not name"
-    return f"{share} of {_STAGES[stage]} used" if stage in _STAGES else f"its {stage_label(stage)} stage {share} busy"
+    return (
+        f"{share} of {STAGE_WORDS[stage]} used"
+        if stage in STAGE_WORDS
+        else f"its {stage_label(stage)} stage {share} busy"
+    )
 
 
 def limiter_words(bound: str, resource: str | None, *gpus: str | None) -> str:
@@ -92,211 +62,6 @@ def limiter_words(bound: str, resource: str | None, *gpus: str | None) -> str:
     if resource == "issue":
         return f"{resource_label(resource)}{'?' if is_open(bound) else ''}"
     return f"{bound} at {resource_label(resource, *gpus)}"
-
-
-def bottleneck_words(bottleneck: Bottleneck | None, *gpus: str | None, missing: str = "") -> str:
-    """Name the unit nearest its peak, with its share: `HBM3 67.2 %`; or what fills it first: `FP32 (FMA pipe 70 %)`."""
-    if bottleneck is None:
-        return missing
-    name, unit = resource_label(bottleneck.resource, *gpus), unit_label(bottleneck, *gpus)
-    share = f"{unit} {percent(bottleneck.share)}"
-    return share if unit.startswith(name) else f"{name} ({share})"  # an FP64 pipe says itself what fills it
-
-
-def share_words(bottleneck: Bottleneck) -> tuple[str | None, str]:
-    """Return what a limiter is called before its share, and the share: `70 %`, or `FMA pipe 70 %` of another unit.
-
-    An FP64 pipe says itself what fills it.
-    """
-    share, unit = percent(bottleneck.share), unit_label(bottleneck)
-    if bottleneck.unit is None or unit.startswith(resource_label(bottleneck.resource)):
-        return bottleneck.unit or bottleneck.resource, share
-    return bottleneck.resource, f"{unit} {share}"
-
-
-def busy_words(bottleneck: Bottleneck, *gpus: str | None) -> str:
-    """Say how busy the busiest unit is: `FMA pipe 70 % busy`; without a name if unknown."""
-    share = f"{percent(bottleneck.share)} busy"
-    return f"{unit_label(bottleneck, *gpus)} {share}" if bottleneck.resource else share
-
-
-def unit_label(bottleneck: Bottleneck, *gpus: str | None) -> str:
-    """Name the unit whose share a bottleneck has, whatever fills it."""
-    return resource_label(bottleneck.unit or bottleneck.resource, *gpus)
-
-
-def limit_words(analysis: Analysis, missing: str = "") -> str:
-    """Name the unit nearest its peak, with its share; of a kernel near two limits both: `FP32 74 %, HBM3 70 %`."""
-    kernel, found = analysis.kernel, analysis.verdict.bottleneck
-    sides = [found] if analysis.verdict.bound != "balanced" else analysis.verdict.sides
-    return _sides_words(sides, kernel.gpu, missing=missing)
-
-
-def _sides_words(sides: Sequence[Bottleneck | None], *gpus: str | None, missing: str = "") -> str:
-    """Name one or both sides with their shares; two nameless ones share one mention."""
-    shares = [side.share for side in sides if side is not None and side.resource is None]
-    if len(shares) > 1:
-        return f"busiest units {' and '.join(map(percent, shares))}"
-    return ", ".join(bottleneck_words(side, *gpus, missing=missing) for side in sides)
-
-
-def limit_factor_words(verdict: Verdict) -> str:
-    """Say the limit with the side that sets it: `limit 2.1x (FP32 arithmetic)`; empty if unknown.
-
-    One that is not proven is not called a limit: `at today's traffic 3.0x (DRAM)`. Where a unit bounds the kernel,
-    one that is far says what it takes: `over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)`.
-    """
-    limit = verdict.limit
-    if limit.over_floor is None:
-        return ""
-    unit, _, what = limit.by.rpartition(" ")
-    is_at_another = verdict.resource is not None and _spoken(verdict.resource, None).upper() not in limit.by.upper()
-    if limit.far and is_at_another:
-        today = limit.by if limit.by == LAUNCH else f"at today's {limit.by}"
-        return f"over 10x if it {_relieved(verdict.resource)} ({f'limit {limit.by}' if limit.proven else today})"
-    if limit.proven or (limit.far and limit.by == LAUNCH):
-        return f"far from any limit ({limit.by})" if limit.far else f"limit {factor(limit.factor)} ({limit.by})"
-    if limit.far:
-        return f"far from any limit of its {what} ({unit})"
-    if limit.by == LAUNCH:
-        return f"at the length of {LAUNCH} {factor(limit.factor)}"
-    return f"at today's {what} {factor(limit.factor)} ({unit})"
-
-
-def today_words(verdict: Verdict, gpu: str | None) -> str:
-    """Say the floor of today's instructions and traffic where it is nearer than the limit; empty elsewhere.
-
-    It is a fact of the unit, and no factor of what can be won: asking less of the unit beats it.
-    """
-    today, least_ns = verdict.today, verdict.limit.floor_ns or 0.0
-    if today is None or today.share * FAR < 1 or today.floor_ns <= default_thresholds().limiter_gain * least_ns:
-        return ""
-    unit = resource_label(today.resource, gpu)
-    return f"with today's instructions and traffic {duration(today.floor_ns)}: {unit} is {percent(today.share)} busy"
-
-
-def _relieved(resource: str | None) -> str:
-    """Say what a kernel does that asks less of the unit that bounds it."""
-    if resource == "issue":
-        return "issues fewer instructions"
-    where = _spoken(resource, None)
-    return f"moves fewer bytes through {where}" if resource in LEVEL_LABELS else f"has less work for {where}"
-
-
-def at_full_clock(analysis: Analysis) -> str:
-    """Say that a limit of DRAM holds at a clock above the profiled one: `at GDDR6's full clock`; else empty."""
-    is_higher = (
-        analysis.verdict.limit.by == "DRAM traffic"
-        and _over_profiled_clock(analysis) > 1 + default_thresholds().negligible_share
-    )
-    return f"at {resource_label('dram', analysis.kernel.gpu)}'s full clock" if is_higher else ""
-
-
-def _over_profiled_clock(analysis: Analysis) -> float:
-    """Return DRAM's peak at its own top clock over that at the profiled one; 1 where either is unknown."""
-    level, top = analysis.levels.get("dram"), at_top_clock(analysis.kernel)
-    if level is None or top is None:
-        return 1.0
-    return ratio(top.value, level.peak_bytes_per_s) or 1.0
-
-
-def limit_in_short(analysis: Analysis) -> str:
-    """Say the limit without its side; of a full DRAM what today's traffic allows, and what the rest takes.
-
-    `at today's traffic and clock 1.1x; 1.3x at GDDR6's full clock and with fewer bytes`
-    """
-    limit, level = analysis.verdict.limit, analysis.levels.get("dram")
-    words = limit_factor_words(analysis.verdict).partition(" (")[0]
-    today = ratio(1.0, level.share) if level else None
-    if limit.by != "DRAM traffic" or limit.proven or not limit.factor or not today:
-        return words
-    clock = at_full_clock(analysis)
-    if not (analysis.verdict.at_roof or clock) or limit.factor < default_thresholds().limiter_gain * today:
-        return words
-    faster = max(1.0, _over_profiled_clock(analysis))
-    fewer = "with fewer bytes" if limit.factor > (1 + default_thresholds().noise_share) * today * faster else ""
-    hows = " and ".join(filter(None, (clock, fewer)))
-    return f"at today's traffic{' and clock' if clock else ''} {factor(today)}; {factor(limit.factor)} {hows}"
-
-
-TODAY = "~ at today's traffic, no proven limit"
-"""What the sign before a factor means in `limit_cell`."""
-
-
-def limit_cell(limit: Limit, missing: str = MISSING) -> str:
-    """Say the limit where only a number fits: `2.1x`, `~3.0x` where it is not proven, `far` where it is no news."""
-    if limit.over_floor is None:
-        return missing
-    return f"{'' if limit.proven else '~'}{'far' if limit.far else factor(limit.factor)}"
-
-
-GAIN_NOT_KNOWN = "gain not known"
-"""Stands where the effect of a move cannot be modelled, or the confidence is too low for a figure."""
-
-
-def best_gain_words(verdict: Verdict, time_ns: float | None) -> str:
-    """Say what the best move brings, or that this is unknown; empty without a move."""
-    return gain_words(verdict.gain, time_ns) or (GAIN_NOT_KNOWN if verdict.moves else "")
-
-
-def gain_words(gain: Gain | None, time_ns: float | None = None) -> str:
-    """Say what a move brings to so much time: `10.4 s to about 8.7 s (1.2x)` with an arrow; empty where unknown."""
-    if gain is None:
-        return ""
-    changes = f", changes the {gain.changes}" if gain.changes else ""
-    if time_ns is None:
-        return f"{'at most' if gain.proven else 'about'} {factor(gain.factor)}{changes}"
-    after = f"{gain_how(gain)} {duration(time_ns / gain.factor)}"
-    return f"{duration(time_ns)} \u2192 {after} ({factor(gain.factor)}{changes})"
-
-
-def gain_figure(gain: Gain | None, time_ns: float | None) -> str:
-    """Say what a move brings to so much time, `6.19 \u2192 about 4.73 ms`; empty if unknown."""
-    if gain is None or time_ns is None:
-        return gain_words(gain and replace(gain, changes=None), time_ns)
-    before, _, unit = duration(time_ns).rpartition(" ")
-    after = duration(time_ns / gain.factor)
-    return f"{before}{'' if after.endswith(f' {unit}') else f' {unit}'} \u2192 {gain_how(gain)} {after}"
-
-
-def gain_how(gain: Gain) -> str:
-    """Say how sure the time after a move is."""
-    return "at best" if gain.proven else "about"
-
-
-def bytes_part(level: Level) -> str:
-    """Write which part of a level's roof its bytes are, where a stage of it is busier than that; else empty."""
-    if level.binding_stage is None or not level.bytes_per_s or not level.peak_bytes_per_s:
-        return ""
-    return percent(level.bytes_per_s / level.peak_bytes_per_s)
-
-
-def level_share_words(level: Level) -> str:
-    """Write how busy a level is; if a stage sets that, name it, and give the bytes as a share of their roof."""
-    share, stage, by_bytes = percent(level.share or 0.0), level.binding_stage, bytes_part(level)
-    what = stage_label(stage) if stage in _STAGES else f"{stage_label(stage)} stage" if stage else ""
-    return f"{share} ({what}{f'; by bytes {by_bytes}' if by_bytes else ''})" if stage else share
-
-
-def stage_full_words(analysis: Analysis) -> str:
-    """Say why a kernel at a level's limit is below its roof: a stage of it is full, its bandwidth is not."""
-    limiter = analysis.verdict.bottleneck
-    level = analysis.levels.get(limiter.resource or "") if limiter else None
-    stage = level.binding_stage if level else None
-    if limiter is None or level is None or stage is None or not (part := bytes_part(level)):
-        return ""
-    busy = percent(level.share or 0.0)
-    if stage == LSU_INPUT:
-        return f"Too many small loads and stores: {busy} of the slots for {part} of the bandwidth."
-    name = resource_label(limiter.resource, analysis.kernel.gpu)
-    return f"By bytes {name} is at {part} of its roof: {busy} of its {stage_label(stage)} are used."
-
-
-def _spoken(resource: str | None, gpu: str | None) -> str:
-    if resource is None:
-        return "a unit that the report does not name"
-    label = resource_label(resource, gpu)
-    return _SPOKEN.get(resource) or (f"the {label}" if resource in PIPE_LABELS else label)
 
 
 def wait_words(largest: str, shares: Mapping[str, float], title: str) -> str:
@@ -347,7 +112,7 @@ def verdict_sentence(
     if facts.full_for_a_while:
         head = f"{_on_the_plateau(facts)}{roof}"
     elif facts.bound == "balanced":
-        head = f"Near two limits: {_sides_words(facts.sides, facts.kernel.gpu)}{roof}"
+        head = f"Near two limits: {sides_words(facts.sides, facts.kernel.gpu)}{roof}"
     elif facts.limiter is not None:
         head = _at_its_limiter(facts, facts.limiter)
     else:
@@ -368,13 +133,13 @@ def _on_the_plateau(facts: Facts) -> str:
     after = " and ".join(f"{percent(part)} {name}" for name, part in rest if part >= facts.limits.little_share)
     peak = f"{percent(phases.share)} of its peak for {percent(phases.plateau)} of the run"
     average = f"{percent(limiter.share)} on average"
-    where = _spoken(limiter.resource, facts.kernel.gpu)
+    where = spoken(limiter.resource, facts.kernel.gpu)
     return f"{bound} {where} while the GPU is full: {peak}, {average}{f' with {after}' if after else ''}"
 
 
 def _at_its_limiter(facts: Facts, limiter: Bottleneck) -> str:
     """Name the limiter of a kernel, with how much of its peak it does; at the roof it is full."""
-    resource, where = limiter.resource or "", _spoken(limiter.resource, facts.kernel.gpu)
+    resource, where = limiter.resource or "", spoken(limiter.resource, facts.kernel.gpu)
     other = f"; or {_classes(facts.or_bound)}, as {unmeasured_words(facts.unmeasured)}" if facts.or_bound else ""
     if limiter.resource is None:
         head = _possibly(f"{facts.bound.capitalize()}-bound") if other else f"{facts.bound.capitalize()}-bound"
@@ -460,7 +225,7 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
             return f"{_head_of(facts, 'Overhead-bound')}: {_gap_words(facts.outside.waiting)}; {idle}"
         what = f"{duration(kernel.duration_ns or 0.0)}, about what a launch costs"
         return f"{_head_of(facts, 'Too short to matter alone')}: {what}; {idle}"
-    few = list(filter(None, [_few_ready(kernel.counters)]))
+    few = list(filter(None, [few_ready(kernel.counters)]))
     why = [cause.title for cause in causes[:2]]
     if unmeasured:
         why = [longest_wait(facts) or "why warps wait was not measured"]
@@ -473,7 +238,7 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
     return f"{_head_of(facts, 'Latency-bound')}: {'; '.join((idle, *few, *why))}"
 
 
-def _few_ready(counters: Mapping[str, float]) -> str:
+def few_ready(counters: Mapping[str, float]) -> str:
     """Say how few warps a scheduler can choose from; empty where they are enough, or not counted."""
     ready = counters.get("eligible_warps_per_cycle")
     return "" if ready is None or ready >= 1 else f"only {significant(ready)} warps ready per scheduler"
@@ -483,12 +248,6 @@ def few_blocks(counters: Mapping[str, float]) -> str:
     """Say that some SMs have no block: `64 blocks for 148 SMs`; empty where each has one, or that is not known."""
     blocks, sms = counters.get("grid_size"), counters.get("sm_count")
     return f"{count(int(blocks), 'block')} for {sms:,.0f} SMs" if blocks and sms and blocks < sms else ""
-
-
-def reason_words(analysis: Analysis) -> str:
-    """Say in a few words why a kernel keeps no unit busy: its blocks, its ready warps, or what these wait for."""
-    counters = analysis.kernel.counters
-    return few_blocks(counters) or _few_ready(counters) or (analysis.verdict.cause or "").replace("_", " ")
 
 
 def _gap_words(launch: InProgram) -> str:
@@ -542,14 +301,14 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
     kernel, lines = facts.kernel, []
     for side, what in ((facts.memory, "memory"), (facts.compute, "compute")):
         if side is not None:
-            named = f"busiest {what} unit: {_spoken(side.unit or side.resource, kernel.gpu)} {percent(side.share)}"
-            filled = f", filled by {_spoken(side.resource, kernel.gpu)}" if side.unit else ""
+            named = f"busiest {what} unit: {spoken(side.unit or side.resource, kernel.gpu)} {percent(side.share)}"
+            filled = f", filled by {spoken(side.resource, kernel.gpu)}" if side.unit else ""
             is_named = side.resource is not None
             lines.append(f"{named}{filled}" if is_named else f"busiest {what} unit, not named: {percent(side.share)}")
     for name, level in facts.levels.items():
         if level.share is None or level.share < facts.limits.trace_share:
             continue
-        line = f"{_spoken(name, kernel.gpu)} {level_share_words(level)}"
+        line = f"{spoken(name, kernel.gpu)} {level_share_words(level)}"
         if level.amount_bytes is not None and level.peak_bytes_per_s is not None and level.bytes_per_s is not None:
             rate, peak = si(level.bytes_per_s, "B/s"), si(level.peak_bytes_per_s, "B/s")
             line += f": {si(level.amount_bytes, 'B')} at {rate} of {peak}{origin(level.roof)}"

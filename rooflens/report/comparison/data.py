@@ -45,7 +45,7 @@ from rooflens.report.words.change import change_sentence
 SCHEMA_VERSION = 2
 
 
-class Told(Struct, frozen=True):
+class PlacedChange(Struct, frozen=True):
     """What became of a kernel, with its ladder."""
 
     change: Change
@@ -186,20 +186,27 @@ CHANGE = fixed(
         "same_work",
         TRUTH_OR_NULL,
         "both sides did the same work; null where nothing recorded tells",
-        value=lambda told: told.change.work and told.change.work.same,
+        value=lambda placed: placed.change.work and placed.change.work.same,
     ),
-    Key("time", TIMING, "of all launches", value=lambda told: Judging(told.change.timing, told.ladder.threshold)),
-    Key("mean_launch", TIMING, "of one", value=lambda told: Judging(told.change.mean_launch, told.ladder.threshold)),
+    Key("time", TIMING, "of all launches", value=lambda placed: Judging(placed.change.timing, placed.ladder.threshold)),
+    Key(
+        "mean_launch",
+        TIMING,
+        "of one",
+        value=lambda placed: Judging(placed.change.mean_launch, placed.ladder.threshold),
+    ),
     Key("base", nullable(KERNEL), "its median launch; null for a new kernel", value=attrgetter("change.base")),
     Key("head", nullable(KERNEL), "the kernel on that side; null where it is gone", value=attrgetter("change.head")),
     Key(
         "findings",
         nullable(FINDINGS),
         "what became of them; null for a kernel that one side lacks",
-        value=lambda told: changed_findings(told.change, told.ladder.threshold),
+        value=lambda placed: changed_findings(placed.change, placed.ladder.threshold),
     ),
-    Key("slower_lines", items(LINE), "where it lost time, worst first", value=lambda told: slower_lines(told.change)),
-    Key("sentence", TEXT, "the change, in words", value=lambda told: change_sentence(told.change, told.ladder)),
+    Key(
+        "slower_lines", items(LINE), "where it lost time, worst first", value=lambda placed: slower_lines(placed.change)
+    ),
+    Key("sentence", TEXT, "the change, in words", value=lambda placed: change_sentence(placed.change, placed.ladder)),
 )
 
 PROGRAM = fixed(
@@ -220,7 +227,7 @@ PROGRAM = fixed(
         "kernels",
         items(CHANGE),
         "largest difference first",
-        value=lambda one: [Told(change, one) for change in one.changes],
+        value=lambda one: [PlacedChange(change, one) for change in one.changes],
     ),
 )
 

@@ -30,8 +30,8 @@ from rooflens.model.compare.pairing import Unpaired
 from rooflens.model.records import LEVELS, Analysis
 from rooflens.model.roofline.roofs import RoofSet
 from rooflens.model.roofline.standing import standing
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import roofs_by_gpu
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import Fact, is_synthetic, recorded, unlike
 from rooflens.report.comparison.rows import (
     Limiter,

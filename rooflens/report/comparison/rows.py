@@ -12,7 +12,7 @@ from rooflens.model.compare.compare import Change, Outcome, Timing
 from rooflens.model.compare.gate import SINGLE_RUN_BAND
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import Analysis
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.comparison.conditions import is_synthetic
 from rooflens.report.words.change import change_sentence, factor_words, kernel_names, total_noun

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rooflens.format import count, duration, percent, si, significant
 from rooflens.model.predict.compared import time_advice
 from rooflens.model.predict.forecast import Forecast, Row, moving
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.report.document import (
     Bar,
     Bars,

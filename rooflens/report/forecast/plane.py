@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rooflens import format as fmt
 from rooflens.model.predict.forecast import Forecast, Row, forecast
 from rooflens.model.predict.forecast import moving as moving_sizes
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.report.plane.roofs import named_flat, named_slope
 from rooflens.report.plane.simple import At, Dot, Drawn
 from rooflens.report.words.forecast import crossing_words, sizes_text

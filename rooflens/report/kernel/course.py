@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.records import RESIDENT, Analysis, Phases, Series
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.roofline.work import main_work
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.roofline.course import LEVEL, phase_points, sampled
 from rooflens.report.words.labels import UNITS
 

@@ -23,16 +23,7 @@ from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes, total_ns_of
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
-from rooflens.model.verdict.sentences import (
-    at_full_clock,
-    best_gain_words,
-    gain_words,
-    limit_factor_words,
-    stage_full_words,
-    today_words,
-    unmeasured_words,
-    without_move,
-)
+from rooflens.model.verdict.sentences import unmeasured_words, without_move
 from rooflens.report.document import (
     Bullets,
     Column,
@@ -62,7 +53,22 @@ from rooflens.report.kernel.occupancy import occupancy_curve
 from rooflens.report.kernel.places import hot_lines, loops
 from rooflens.report.kernel.units import busy_units, opcodes, stalls, useful
 from rooflens.report.words.findings import confidence_words, costing, shown
-from rooflens.report.words.how_it_runs import does_line, instruction_facts, memory_facts, occupancy_facts, warp_facts
+from rooflens.report.words.gain_and_limit import (
+    at_full_clock,
+    best_gain_words,
+    gain_words,
+    limit_factor_words,
+    stage_full_words,
+    today_words,
+)
+from rooflens.report.words.how_it_runs import (
+    does_line,
+    instruction_facts,
+    memory_facts,
+    occupancy_facts,
+    spelling_words,
+    warp_facts,
+)
 from rooflens.report.words.kernel import file_of, plain, shares, short_name
 from rooflens.report.words.labels import flag_label
 from rooflens.report.words.program import in_program_lines
@@ -481,7 +487,8 @@ def _move(move: Move, analysis: Analysis) -> str:
     gain = gain or _why_unknown(move, analysis)
     item = find_item("findings", move.finding) if move.finding else None
     confirm = plain(_SENTENCES.split(item.confirm)[0]) if item else ""
-    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm)))
+    spelt = f"{spelling_words(move.spelling)}." if move.spelling else ""
+    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm, spelt)))
 
 
 def _why_unknown(move: Move, analysis: Analysis) -> str:

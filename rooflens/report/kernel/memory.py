@@ -9,7 +9,7 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.traffic import Flow, Link, Traffic, find_links
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.unit_names import resource_label
 
 WIDTH = 352
 """Of the drawing, in pixels: a telephone shows it as it is."""

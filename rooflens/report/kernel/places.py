@@ -68,7 +68,7 @@ def hot_lines(analysis: Analysis, *, asks: bool = True) -> Document:
 
 def _row(kernel: Kernel, hotspot: Hotspot, share: float) -> Row:
     return Row(
-        label=place_label(hotspot),
+        label=place_label(hotspot, kernel.inside),
         share=share,
         code=code_of(hotspot),
         notes=(_waits(kernel, hotspot), "; ".join(_excess(hotspot))),
@@ -115,7 +115,7 @@ def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot], measure: str = "sampl
         (
             plain(fmt.percent(ratio(spot.measures.get(measure), total))),
             _waits(kernel, spot) or fmt.MISSING,
-            code(place_label(spot)),
+            code(place_label(spot, kernel.inside)),
             plain(vain),
             code(text),
         )

@@ -11,8 +11,8 @@ from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.roofline.traffic import Useful, find_traffic
+from rooflens.model.roofline.unit_names import level_share_words, origin, resource_label
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.verdict.sentences import level_share_words, origin, resource_label
 from rooflens.report.document import Column, Document, Heading, OnPage, Span, Style, Table, Words, code, paragraph
 from rooflens.report.words.kernel import LEAST_SHARE, plain, shares
 from rooflens.report.words.labels import UNITS, stall_label

@@ -16,7 +16,6 @@ from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import timed
 from rooflens.model.summary import notes, summarize
-from rooflens.model.verdict.sentences import TODAY
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import (
@@ -51,6 +50,7 @@ from rooflens.report.overview.steps import (
 )
 from rooflens.report.summary import counts, flag_counts, segments, synthetic_words
 from rooflens.report.summary import facts as facts_of
+from rooflens.report.words.gain_and_limit import TODAY
 from rooflens.report.words.labels import BOUND_LABELS, flag_name
 from rooflens.report.words.ladder import (
     held_against,
@@ -117,7 +117,7 @@ def origin(content: Content, _: Asked) -> Document:
 
 def answer(content: Content, _: Asked) -> Document:
     """Give the headline."""
-    return (Paragraph((headline_words(content),), "answer"),)
+    return (Paragraph((headline_words(content),), "answer"),) if content.runs else ()
 
 
 def headline_words(content: Content) -> Words:
@@ -238,6 +238,11 @@ def method(content: Content, _: Asked) -> Document:
     return (Folded("Method", tuple(paragraph(line) for line in lines if line)),)
 
 
+def answer_of_several(content: Content, asked: Asked) -> Document:
+    """Give the headline where it chooses among kernels: of one, what follows says the same."""
+    return answer(content, asked) if len(content.kernels) + len(content.failed_kernels) > 1 else ()
+
+
 FACES: Mapping[str, tuple[Part, ...]] = MappingProxyType(
     {
         "terminal": (answer, ladders, kernels, missing, in_brief, types, uncertain_in_brief),
@@ -246,7 +251,7 @@ FACES: Mapping[str, tuple[Part, ...]] = MappingProxyType(
             *(title, synthetic, origin, answer, shares, ladders, what_first),
             *(most_kernels, missing, types, uncertain, method),
         ),
-        "digest": (synthetic, origin, answer, shares),
+        "digest": (synthetic, origin, answer_of_several, shares),
     }
 )
 """The parts of each face, from top to bottom: a new part is a function and an entry here."""

@@ -16,8 +16,8 @@ from rooflens.model.ranking import ORDER, in_order, opportunities
 from rooflens.model.records import ratio
 from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.summary import KernelSummary, Launch, best_move, time_part
-from rooflens.model.verdict.sentences import TODAY, limit_cell
 from rooflens.report.document import Column, Document, Span, Table, Words, code
+from rooflens.report.words.gain_and_limit import TODAY, limit_cell
 from rooflens.report.words.labels import UNITS
 from rooflens.report.words.verdicts import MARKS, verdict_cell
 
@@ -32,7 +32,7 @@ _COLUMNS = (
     Column("share", right=True, worth=4),
     Column("AI at DRAM", right=True, worth=2),
     Column("FLOP/s of roof", worth=1),
-    Column("verdict", fit="wrap", worth=8, least=22, most=36),
+    Column("verdict", fit="wrap", worth=8, least=22, most=28),
     Column("gain", right=True, worth=7),
     Column("limit", right=True, worth=7),
     Column("first move", fit="prose", least=60),

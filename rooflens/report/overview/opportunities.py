@@ -10,12 +10,12 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.ranking import Tier, failed_lead, tiers
 from rooflens.model.summary import KernelSummary, asks_first, best_move, parted, time_part
-from rooflens.model.verdict.sentences import GAIN_NOT_KNOWN, gain_figure, gain_how
 from rooflens.report.content import Content, Replaced
 from rooflens.report.document import Below, Fact, Live, Member, Opportunities, Opportunity, Words, code, strong
 from rooflens.report.overview.headline import of_kernel
 from rooflens.report.summary import Ranked, ReportTime, at_limit, cannot_tell, own_reports, ranked
 from rooflens.report.words.findings import ShownFinding, costing, shown
+from rooflens.report.words.gain_and_limit import GAIN_NOT_KNOWN, gain_figure, gain_how
 from rooflens.report.words.ladder import ladder_asks
 
 TITLE = "What to fix first"

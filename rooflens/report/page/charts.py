@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.records import Verdict
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict.collecting import collect_command, not_profiled
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.content import Content
 from rooflens.report.document import Column, Table
 from rooflens.report.plane.plane import Plane

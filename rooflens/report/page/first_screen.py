@@ -10,7 +10,6 @@ from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import Confidence
 from rooflens.model.summary import KernelSummary, Launch, best_move
-from rooflens.model.verdict.sentences import gain_figure
 from rooflens.report.content import Content
 from rooflens.report.document import Option, Paragraph, Span, joined
 from rooflens.report.kernel.document import answer, numbers, sentence
@@ -23,6 +22,7 @@ from rooflens.report.roofline.choices import Choice, choices
 from rooflens.report.summary import brief_move, cannot_tell, segments
 from rooflens.report.templates import render, write_blocks
 from rooflens.report.words.findings import confidence_words, sureness
+from rooflens.report.words.gain_and_limit import gain_figure
 from rooflens.report.words.labels import BOUND_LABELS
 from rooflens.report.words.program import program_lines
 

@@ -15,13 +15,14 @@ from rooflens import format as fmt
 from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.standing import standing
+from rooflens.model.roofline.unit_names import bottleneck_words, resource_label
 from rooflens.model.roofline.work import Unit, main_work
 from rooflens.model.summary import KernelSummary, Launch, best_move, cautions, known_sum
-from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
 from rooflens.report.page.cards import Card, cards
 from rooflens.report.templates import render
+from rooflens.report.words.gain_and_limit import TODAY, limit_cell
 from rooflens.report.words.labels import UNITS
 
 NAME_WIDTH = 72

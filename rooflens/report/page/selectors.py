@@ -12,14 +12,15 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import LEVELS
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import Launch
-from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES
 from rooflens.report.content import Content, Replaced
 from rooflens.report.html.assets import style_px
 from rooflens.report.page.charts import RooflineFigure
 from rooflens.report.plane.plane import ALL, OWN
 from rooflens.report.templates import render
+from rooflens.report.words.gain_and_limit import limit_words
 from rooflens.report.words.program import place_of
 
 LABEL_WIDTH = 40

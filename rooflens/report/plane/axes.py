@@ -14,8 +14,8 @@ from rooflens.report.plane.viewport import SLOT, decades
 
 LABELS_APART_PX = 6
 
-ACROSS_PX, UP_PX = 100, 64
-"""Pixels of a decade, across and up, from which 2 and 5 are labelled too."""
+ACROSS_PX, WIDE_PX, UP_PX = 100, 160, 64
+"""Pixels of a decade from which 2 and 5 are labelled too: across, across where labels are long, and up."""
 
 _TURN = "-atan2(h / spanY, w / spanX) * 57.2958"
 """Expression of the degrees by which the names of slopes are turned."""
@@ -93,7 +93,8 @@ def axes(
         looks: More of the axis across, and of that upwards.
     """
     (span_x, span_y), (width, height) = pen.spans, pen.sizes
-    room_x, room_y = ACROSS_PX * pen.scale, UP_PX * pen.scale
+    across_px, wide_px, room_y = (f"{px * pen.scale:g}" for px in (ACROSS_PX, WIDE_PX, UP_PX))
+    room_x = f"(datum.value >= 0.01 && datum.value < 1000 ? {across_px} : {wide_px})"
     across: dict[str, Any] = {
         "tickCount": text.TICKS,
         "gridOpacity": text.grid_opacity(span_x),

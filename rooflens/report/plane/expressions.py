@@ -31,16 +31,16 @@ FEW_DECADES = 1.0
 _LEADING = "round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))"
 
 
-def tick_label(text: str, span: str, decade_px: str, room_px: float) -> str:
+def tick_label(text: str, span: str, decade_px: str, room_px: str) -> str:
     """Label each decade, 2 and 5 of it where they have room, and every tick of a small part of one.
 
     Args:
         text: Expression of the label.
         span: Expression of the decades that the axis shows.
         decade_px: Expression of the pixels of a decade.
-        room_px: Pixels of a decade that hold the labels at 2 and 5 too.
+        room_px: Expression of the pixels of a decade that hold the labels at 2 and 5 too.
     """
-    between = f"{decade_px} >= {room_px:g} && ({_LEADING} === 2 || {_LEADING} === 5)"
+    between = f"{decade_px} >= {room_px} && ({_LEADING} === 2 || {_LEADING} === 5)"
     return f"{span} < {FEW_DECADES} || {_LEADING} === 1 || {between} ? ({text}) : ''"
 
 

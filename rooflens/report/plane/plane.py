@@ -10,7 +10,7 @@ from msgspec import Struct
 from rooflens.model.records import LEVELS, Bottleneck, Confidence, Gain, ratio
 from rooflens.model.roofline.roofs import RoofLine, RoofSet
 from rooflens.model.roofline.standing import Standing
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES, ShownClass
 from rooflens.report.words.labels import UNITS
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.roofline.roofs import RoofLine
-from rooflens.model.verdict.sentences import origin, resource_label
+from rooflens.model.roofline.unit_names import origin, resource_label
 from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
 from rooflens.report.plane.marks import PAGE, QUIET, Pen, Style, at_spot, placed, rounded, written
 from rooflens.report.plane.placement import LINE_PX, Canvas, Place, Spot, Text

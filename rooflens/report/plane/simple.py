@@ -17,7 +17,7 @@ from rooflens import format as fmt
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.roofs import RoofSet
 from rooflens.model.roofline.standing import Standing
-from rooflens.model.verdict.sentences import binding_label, resource_label
+from rooflens.model.roofline.unit_names import binding_label, resource_label
 from rooflens.report.plane.axes import axes, still
 from rooflens.report.plane.geometry import Box, Line
 from rooflens.report.plane.legend import verdict_channels

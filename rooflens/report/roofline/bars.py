@@ -14,7 +14,7 @@ from typing import Any
 import altair as alt
 
 from rooflens.model.records import LEVELS
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.legend import verdict_channels

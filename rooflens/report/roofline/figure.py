@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.report.html.theme import DARK, LIGHT, Inks, vega_config
 from rooflens.report.plane.axes import axes
 from rooflens.report.plane.geometry import FONT_PX, text_px

@@ -16,10 +16,11 @@ from rooflens import format as fmt
 from rooflens.model.records import Analysis, Verdict
 from rooflens.model.roofline.roofs import RoofSet
 from rooflens.model.roofline.standing import Standing, judged, standings
+from rooflens.model.roofline.unit_names import bottleneck_words, resource_label
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import Launch, cautions, median_launch
 from rooflens.model.verdict.inside import LEAST_SHARE
-from rooflens.model.verdict.sentences import bottleneck_words, resource_label, unmeasured_words
+from rooflens.model.verdict.sentences import unmeasured_words
 from rooflens.report.content import Content
 from rooflens.report.plane.plane import BarredLaunch, DrawnLaunch, LevelShare, LoopPoint, Plane, Point
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNIT, UNPLACED

@@ -10,7 +10,7 @@ from typing import Any
 
 from rooflens import format as fmt
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO, RoofLine
-from rooflens.model.verdict.sentences import binding_label
+from rooflens.model.roofline.unit_names import binding_label
 from rooflens.report.html.theme import is_hollow
 from rooflens.report.plane.marks import rounded
 from rooflens.report.plane.plane import DrawnLaunch, Plane, Point

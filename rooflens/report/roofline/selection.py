@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from rooflens.model.records import Gain
-from rooflens.model.verdict.sentences import binding_label
+from rooflens.model.roofline.unit_names import binding_label
 from rooflens.report.plane.geometry import Box, Boxes, text_px
 from rooflens.report.plane.marks import BAR_NAME_PX, BAR_PX
 from rooflens.report.plane.placement import LINE_PX, Canvas, Place, Text, around

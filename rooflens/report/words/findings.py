@@ -12,7 +12,7 @@ from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.records import Analysis, Confidence, Finding, Hotspot, Severity, Verdict
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
-from rooflens.model.verdict.sentences import gain_words
+from rooflens.report.words.gain_and_limit import gain_words
 from rooflens.report.words.labels import evidence_words, place_label
 
 _EXPLAINED = frozenset((*(rule.id for rule in RULES), NVIDIA_RULE, SIBLING))

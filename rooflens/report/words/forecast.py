@@ -15,7 +15,7 @@ from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.published import floor_words, published_points
 from rooflens.model.predict.rows import ELEMENT_BYTES, Operation, pipes_for, stored_type
 from rooflens.model.roofline.datasheets import ASSUMED, Datasheet, Link
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.unit_names import resource_label
 
 SPARSE_FROM = 8
 """Major compute capability from which tensor cores have a rate for 2:4 sparsity."""

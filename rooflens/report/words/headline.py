@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from rooflens.format import count, cut_name, duration, percent, plain_name
 from rooflens.model.records import Analysis, Gain
-from rooflens.model.verdict.sentences import bottleneck_words, gain_how, reason_words
+from rooflens.model.roofline.unit_names import bottleneck_words
+from rooflens.report.words.gain_and_limit import gain_how, reason_words
 
 MOST_WORDS = 16
 

@@ -12,7 +12,7 @@ from rooflens import format as fmt
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.stalls import stall_shares
-from rooflens.model.records import Does, Kernel
+from rooflens.model.records import Does, Kernel, Spelling
 from rooflens.model.roofline.occupancy import Occupancy, block_smem_bytes, find_occupancy, warps_of
 from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.roofline.traffic import Traffic
@@ -165,6 +165,7 @@ def does_line(does: Does) -> str:
         " and ".join(does.copies or ()),
         _stages(does),
         does.products or "",
+        "which it waits for at once" if does.products_left == 0 else "",
         "an older product than the chip has" if does.older_products else "",
         f"{does.load_bytes}-byte loads" if does.load_bytes else "",
         f"{fmt.significant(does.lanes)} of 32 lanes" if does.lanes is not None and does.lanes < _ALL_THREADS else "",
@@ -172,3 +173,9 @@ def does_line(does: Does) -> str:
         "specialised warps" if does.specialised else "",
     )
     return ", ".join(filter(None, parts))
+
+
+def spelling_words(spelling: Spelling) -> str:
+    """Say what a move is called in CUDA, CUTLASS and Triton, where it has a name there."""
+    names = (("In CUDA", spelling.cuda), ("CUTLASS", spelling.cutlass), ("Triton", spelling.triton))
+    return "; ".join(f"{language}: {name}" for language, name in names if name)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from rooflens import format as fmt
 from rooflens.model.hotspots import leading_stall, waits_for
 from rooflens.model.records import Analysis, Hotspot, Inside, JudgedLoop, Wait
+from rooflens.model.roofline.opcodes import COPIES, WARPGROUP_PRODUCTS
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict.inside import LEAST_SHARE
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.words.labels import BOUND_LABELS, UNITS, file_label, stall_label
 
 MOST_ROWS = 8
@@ -120,6 +121,14 @@ def body_words(one: JudgedLoop) -> str:
         parts.append(f"loads: {', '.join(loads)}")
     if body.in_flight:
         parts.append(f"{fmt.count(body.in_flight, 'global load')} in flight")
+    if body.stages:
+        of_all = "" if body.groups_left or body.stages == 1 else " and a wait for all copies"
+        parts.append(f"{fmt.count(body.stages, 'stage')}{of_all}")
+    if body.products_left is not None:
+        left = fmt.count(body.products_left, "group")
+        parts.append(
+            f"{left} of products under way behind its wait" if body.products_left else "waits for all products"
+        )
     if body.barriers >= _FEW:
         parts.append(counted(body.barriers, "barrier"))
     return "; ".join(parts)
@@ -182,7 +191,10 @@ def wait_words(inside: Inside | None, hotspot: Hotspot) -> str:
 
 
 _KINDS = (
-    ("LDGSTS", "copy"),
+    *((copy, "copy") for copy in COPIES),
+    *((product, "product") for product in WARPGROUP_PRODUCTS),
+    ("UTC", "product"),
+    ("SYNCS", "arrival"),
     ("LDG", "load"),
     ("LDS", "load from shared memory"),
     ("LDL", "load of local memory"),

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from rooflens import format as fmt
 from rooflens.model.counters.balance import STALLS
+from rooflens.model.hotspots import caller_of
 from rooflens.model.knowledge.items import find_item
-from rooflens.model.records import Evidence, Hotspot
+from rooflens.model.records import Evidence, Hotspot, Inside
 from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of, is_open
 
 UNITS: Mapping[str, str] = {"FLOP": "FLOP", "op": "OP"}
@@ -46,8 +47,13 @@ def file_label(file: str) -> str:
     return _SEPARATORS.split(file)[-1]
 
 
-def place_label(hotspot: Hotspot) -> str:
-    """Name a place in the code: `adamw.cu:95`, the function, or the offset of an instruction in it: `+0x1a0`."""
+def place_label(hotspot: Hotspot, inside: Inside | None = None) -> str:
+    """Name a place in the code: `adamw.cu:95`, the function, or the offset of an instruction in it: `+0x1a0`.
+
+    A line of a library is named by the program's own that calls it, if one looked inside: `gemm.cu:74, in mma.hpp:91`.
+    """
+    if (caller := caller_of(inside, hotspot)) is not None:
+        return f"{file_label(caller[0])}:{caller[1]}, in {place_label(hotspot)}"
     if hotspot.by == "line" and hotspot.file and hotspot.line is not None:
         return f"{file_label(hotspot.file)}:{hotspot.line}"
     if hotspot.pc is not None:

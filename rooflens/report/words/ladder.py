@@ -16,7 +16,7 @@ from rooflens.model.compare.ladder import Ladder, Rung, tied
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
 from rooflens.model.summary import asks_first, best_move
-from rooflens.model.verdict.sentences import gain_words, limit_in_short, limiter_words, share_words
+from rooflens.model.verdict.sentences import limiter_words
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.document import Bar, Bars, Column, Span, Table, Words, code
 from rooflens.report.words.change import (
@@ -27,6 +27,7 @@ from rooflens.report.words.change import (
     other_work_words,
     speed_words,
 )
+from rooflens.report.words.gain_and_limit import gain_words, limit_in_short, share_words
 from rooflens.report.words.headline import Plain, fitting, name_of, some_names
 
 KERNELS_SHOWN = 30
@@ -247,8 +248,11 @@ def _heads(ladder: Ladder) -> Iterator[str]:
     else:
         who = f"{name_of(fastest.label)} is the fastest of {len(timed)}"
     against = "" if first in leading or fastest.to_first is None else _against(fastest.to_first, first)
+    last = timed[-1]
+    factor = last.to_first.factor if last.to_first and last not in leading else None
+    later = f"; {name_of(last.label)} is {speed_words(factor)}" if factor and factor < 1 else ""
     for beside in dict.fromkeys((_beside(ladder, fastest), "")):
-        yield f"{who}: {time}{against}{beside}"
+        yield from (f"{who}: {time}{against}{beside}{end}" for end in dict.fromkeys((later, "")))
     yield f"{who}: {time}"
 
 

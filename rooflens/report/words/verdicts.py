@@ -6,13 +6,19 @@ from collections.abc import Mapping
 
 from rooflens.format import percent, significant
 from rooflens.model.records import Analysis, Confidence
+from rooflens.model.roofline.unit_names import bottleneck_words, resource_label
 from rooflens.model.summary import KernelSummary
-from rooflens.model.verdict.sentences import bottleneck_words, resource_label, unmeasured_words
+from rooflens.model.verdict.sentences import unmeasured_words
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.words.findings import costing
 
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " (medium)", "low": " (low)"}
 MARKS = "class?: may be another; (medium), (low): confidence"
+
+
+def is_marked(words: str) -> bool:
+    """Return whether a verdict has a mark that `MARKS` explains."""
+    return any(mark in words for mark in ("?", "(medium)", "(low)"))
 
 
 def verdict_cell(kernel: KernelSummary) -> str:

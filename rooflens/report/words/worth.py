@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rooflens.format import factor
 from rooflens.model.predict.other_gpu import WhatIf
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.unit_names import resource_label
 
 
 def worth_words(one: WhatIf) -> str:

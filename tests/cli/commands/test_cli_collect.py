@@ -435,7 +435,7 @@ def test_a_page_that_cannot_be_drawn_leaves_its_report_with_its_name(
     def full(*_: object, **__: object) -> None:
         raise InputError("cannot write `out/true.html`: No space left on device", "give another place with -o")
 
-    monkeypatch.setattr("rooflens.cli.commands.report.write_whole", full)
+    monkeypatch.setattr("rooflens.cli.commands.report.write_output", full)
     result = run("profile", "--", "/bin/true")
     assert result.exit_code == 1
     assert "what was collected is kept: `rooflens report out/true.ncu-rep`\nerror: cannot write" in result.stderr

@@ -106,7 +106,7 @@ def test_a_run_of_a_store_is_a_side(base: Path, tmp_path: Path) -> None:
     """Two reports of a store can be compared by the first digits of their digests."""
     store = tmp_path / "store"
     run("ingest", base, "--store", store)
-    first, second, _ = sorted(Store(store).run_ids())
+    first, second, _ = sorted(Store(store).digests())
     (program,) = compared(store / first[:12], store / second)["programs"]
     assert [side["recordings"] for side in (program["base"], program["head"])] == [1, 1]
     assert program["base"]["sources"] != program["head"]["sources"]

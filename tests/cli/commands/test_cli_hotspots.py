@@ -12,12 +12,13 @@ from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_repo
 
 from rooflens.analyzing import Analyzed, read_thresholds
 from rooflens.cli.group import main
+from rooflens.cli.wanted import Wanted
 from rooflens.format import MISSING
 from rooflens.model.analyze import analyze
 from rooflens.model.catalogue import KERNEL
 from rooflens.model.keys import first_key
 from rooflens.model.records import AnalyzedReport, Hotspot, Kernel, Run
-from rooflens.model.selecting import Selection, select
+from rooflens.model.selecting import select
 
 HOTTEST = {
     "samples": 80.0,
@@ -72,8 +73,8 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     run_ = Run("d", "a.ncu-rep", 1, 3, synthetic=False)
     found = Analyzed((AnalyzedReport(run_, tuple(analyze(one) for one in kernels)),), read_thresholds(None))
 
-    def load(*_: object, selection: Selection | None, **__: object) -> Analyzed:
-        return replace(found, reports=select(found.reports, selection))
+    def load(wanted: Wanted) -> Analyzed:
+        return replace(found, reports=select(found.reports, wanted.selection))
 
     monkeypatch.setattr("rooflens.cli.commands.hotspots.load_analyzed", load)
 

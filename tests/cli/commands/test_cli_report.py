@@ -7,13 +7,14 @@ from pathlib import Path
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
+from pypdf import PdfReader
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
 from rooflens.cli.group import main
 from rooflens.report.html import theme
 
 SCHEMA = json.loads(files("rooflens.report").joinpath("analysis.schema.json").read_text(encoding="utf-8"))
-BEGINS = {"html": b"<!doctype html>", "md": b"## ", "png": b"\x89PNG", "svg": b"<svg ", "json": b"{"}
+BEGINS = {"html": b"<!doctype html>", "md": b"## ", "pdf": b"%PDF", "png": b"\x89PNG", "svg": b"<svg ", "json": b"{"}
 
 
 def run(*arguments: object) -> Result:
@@ -31,7 +32,7 @@ def report(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return fixtures / "synthetic" / "attention.synthetic.ncu-rep"
 
 
-@pytest.mark.parametrize("style", ["html", "md", "png", "json"])
+@pytest.mark.parametrize("style", ["html", "md", "pdf", "png", "json"])
 def test_each_format_is_written_under_its_own_name(report: Path, style: str) -> None:
     """`--format` alone writes `report.` with its ending, and the last line says so."""
     result = run("report", report, "--format", style)
@@ -93,6 +94,14 @@ def test_markdown_goes_to_stdout_alone(report: Path) -> None:
     assert result.stdout.endswith("</details>\n")
     assert "wrote" not in result.stderr
     assert not list(Path().iterdir())
+
+
+def test_a_pdf_is_as_wide_as_a_column_of_a_paper(report: Path) -> None:
+    """A PDF is 88 by 66 mm, within a line of words, whatever the names of its reports."""
+    assert run("report", report, "-o", "figure.pdf").exit_code == 0
+    box = PdfReader("figure.pdf").pages[0].mediabox
+    assert float(box.width) * 25.4 / 72 == pytest.approx(88, abs=0.5)
+    assert float(box.height) * 25.4 / 72 == pytest.approx(66, abs=2.5)
 
 
 def test_a_png_goes_into_a_pipe_and_to_no_terminal(report: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -34,7 +35,8 @@ def test_damaged_reports_are_counted(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_report(tmp_path / f"{name}.ncu-rep", ReportSpec([KernelSpec(f"{name}()", {"m__a.sum": 1.0})]))
         assert _run("ingest", tmp_path / f"{name}.ncu-rep", "--store", store).exit_code == 0
-    first = min((store / "kernels").iterdir())
+    digest = hashlib.sha256((tmp_path / "a.ncu-rep").read_bytes()).hexdigest()
+    first = store / "kernels" / f"{digest}.parquet"
     first.write_bytes(first.read_bytes()[:-20])
     done = _run("analyze", "--store", store, "--format", "json")
     assert done.exit_code == 1

@@ -94,7 +94,7 @@ def test_progress_moves_with_each_report_and_within_it(tmp_path: Path, monkeypat
     found = {}
     for file in sorted(tmp_path.iterdir()):
         parts: list[float] = []
-        analyze_inputs(find_inputs([str(file)]), None, parts.append, reading=ReadOptions(gpu="NVIDIA A100-SXM4-40GB"))
+        analyze_inputs(find_inputs([str(file)]), reading=ReadOptions(gpu="NVIDIA A100-SXM4-40GB"), on_read=parts.append)
         found[file.name] = (len(parts) > 4, round(sum(parts), 9), min(parts) >= 0)
     assert found == {name: (name[0] != "d", 1.0, True) for name in ("a.ncu-rep", "b.csv", "c.txt", "d.ncu-rep")}
     moved: list[float] = []

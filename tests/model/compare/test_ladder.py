@@ -73,7 +73,7 @@ def test_versions_as_fast_as_the_fastest_are_named() -> None:
 def test_a_slower_version_is_called_slower_and_equal_ones_no_winner() -> None:
     """No factor below one stands beside a version, and where all are as fast none is the fastest."""
     made = climbed([kernel(1e6)], [kernel(2e6)])
-    assert headline(made) == "v0 is the fastest of 2: 1.00 s"
+    assert headline(made) == "v0 is the fastest of 2: 1.00 s; v1 is 2.00x slower"
     assert [row.against_first for row in ladder_rows(made.rungs)] == ["-", "2.00x slower"]
     even = climbed([kernel(2e6)], [kernel(2.01e6)], [kernel(2.02e6)])
     assert headline(even) == "3 versions, no difference: 2.00 s"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
+from msgspec.structs import replace
 from support.machine_code import control, listed, machine_code
 
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import flow
 from rooflens.model.inside.look import look_inside
-from rooflens.model.records import Inside, Loop
+from rooflens.model.records import Hotspot, Inside, Loop
+from rooflens.report.words.labels import place_label
 
 NEST = listed(
     "MOV R1, c[0x0][0x28]",  # 0
@@ -73,17 +75,37 @@ def test_samples_behind_the_end_count_for_what_ran_last_and_wait_for_the_store()
 
 
 def test_a_test_at_the_top_is_no_trip() -> None:
-    """Unoptimized builds test first, once more than the body runs."""
+    """Unoptimized builds test first, once more than the body runs: what a trip takes is by trips, not by tests."""
     code = listed(
         "MOV R4, RZ",
         "ISETP.GE.AND P0, PT, R4, 0x7, PT",
-        "@P0 BRA ->5",
+        "@P0 BRA ->6",
+        "BAR.SYNC 0x0",
         "IADD3 R4, R4, 0x1, RZ",
         "BRA ->1",
         "EXIT",
     )
-    (loop, *_) = look_inside(machine_code(code, [1, 8, 8, 7, 7, 1])).loops
+    (loop, *_) = look_inside(machine_code(code, [1, 8, 8, 7, 7, 7, 1])).loops
     assert loop.trips == 7
+    assert loop.anatomy is not None
+    assert loop.anatomy.barriers == 1
+    assert loop.anatomy.instructions == (2 * 8 + 3 * 7) / 7
+
+
+def test_a_hot_line_of_a_library_is_named_by_the_line_that_calls_it() -> None:
+    """Of two lines of a program that inline a header's the one with most samples is named, with the header behind."""
+    header = "/usr/local/cuda/include/mma.h"
+    first, second, end = listed("FADD R2, R2, R3", "FADD R4, R4, R3", "EXIT")
+    code = [
+        *(
+            replace(one, file=header, line=9, path=(("/home/me/gemm.cu", line), (header, 9)))
+            for one, line in ((first, 40), (second, 70))
+        ),
+        end,
+    ]
+    inside = look_inside(machine_code(code, [8, 8, 8], samples={0: 1.0, 1: 5.0}))
+    assert place_label(Hotspot("line", header, 9), inside) == "gemm.cu:70, in mma.h:9"
+    assert place_label(Hotspot("line", "/home/me/gemm.cu", 40), inside) == "gemm.cu:40"
 
 
 def test_a_call_that_nothing_returns_from_is_a_jump() -> None:

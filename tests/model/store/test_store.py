@@ -16,22 +16,18 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 from support.kernels import make_kernel
-from support.stored import DIGESTS, commit, digest_of, make_report, stored, tables_of
+from support.stored import DIGESTS, commit, digest_of, files_of, make_report, stored
 
-from rooflens.analyzing import analyze_store
+from rooflens.analyzing import Basis, analyze_paths, analyze_store
 from rooflens.errors import InputError
+from rooflens.ingest.load import ingest_reports
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.model.catalogue import KERNEL
 from rooflens.model.records import Hotspot, Rule, Series
 from rooflens.model.store import MARKER
 from rooflens.model.store.columns import map_column, maps
-from rooflens.model.store.dataset import Store, StoredReport
-from rooflens.model.store.tables import (
-    KERNELS_TO_WRITE,
-    TABLES,
-    ReportRows,
-    kernel_table,
-    report_tables,
-    unprofiled_table,
-)
+from rooflens.model.store.dataset import Store, StoredReport, StoredRun, report_files
+from rooflens.model.store.tables import TABLES, ReportRows, kernel_table
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import override_thresholds
 
@@ -61,72 +57,76 @@ def test_every_field_of_a_kernel_comes_back(tmp_path: Path) -> None:
     )
     kernels = (full, make_kernel(digest=DIGESTS[0], index=1), replace(full, index=2, series=Series(5.0, {})))
     run, _ = make_report(DIGESTS[0], 3)
-    commit(tmp_path, report_tables(ReportRows(run, kernels)))
-    (report,) = Store.existing(tmp_path).reports()
-    assert report == StoredReport(run, tuple(replace(kernel, source=run.source) for kernel in kernels))
+    commit(tmp_path, report_files(ReportRows(run, kernels)))
+    (report,) = stored(tmp_path)
+    assert (report.run, report.kernels) == (run, tuple(replace(kernel, source=run.source) for kernel in kernels))
 
 
-def test_many_reports_are_one_file_a_table(tmp_path: Path) -> None:
-    """Reports of one kernel each, by the hundred, give one file per table and less than 1 KB per report."""
-    reports = [make_report(digest_of(number), 1) for number in range(300)]
-    commit(tmp_path, *(report_tables(ReportRows(run, kernels)) for run, kernels in reports))
-    assert sum(len(content) for content in contents(tmp_path).values()) < 300 * 1000
-    assert len(list((tmp_path / "kernels").iterdir())) == 1
+def test_each_report_is_a_file_in_each_table(tmp_path: Path) -> None:
+    """Files are named by the digest of their report; a table without rows has none."""
+    reports = [make_report(digest_of(number), 1) for number in range(20)]
+    commit(tmp_path, *(report_files(ReportRows(run, kernels)) for run, kernels in reports))
+    names = {f"{digest_of(number)}.parquet" for number in range(20)}
+    found = {table.name: {file.name for file in table.iterdir()} for table in tmp_path.iterdir() if table.is_dir()}
+    assert found == {"kernels": names, "hotspots": names, "runs": names}
     assert {one.run.digest: one.kernels for one in stored(tmp_path)} == {run.digest: of for run, of in reports}
+
+
+def test_a_report_of_one_kernel_is_small(tmp_path: Path, fixtures: Path) -> None:
+    """With raw values and verdicts it takes at most 26 kB, a third of what one file for many reports took."""
+    reports = find_inputs([str(fixtures / "published" / "GPU-Roofline-Profiler__saxpy.ncu-rep")])
+    ingest_reports(reports.jobs, Store(tmp_path / "store"))
+    analyze_store(tmp_path / "store", keep=True)
+    sizes = {name: len(content) for name, content in contents(tmp_path / "store").items()}
+    assert sum(sizes.values()) <= 26_000, sizes
 
 
 def test_one_ingest_and_many_hold_the_same_kernels(tmp_path: Path) -> None:
     """Reports stored one by one, some twice, give the same kernels as stored together."""
-    commit(tmp_path / "once", *(tables_of(digest_of(number), 2) for number in range(20)))
+    commit(tmp_path / "once", *(files_of(digest_of(number), 2) for number in range(20)))
     for number in (*range(20), *range(5)):
-        commit(tmp_path / "one by one", tables_of(digest_of(number), 2))
+        commit(tmp_path / "one by one", files_of(digest_of(number), 2))
     assert stored(tmp_path / "one by one") == stored(tmp_path / "once")
 
 
 def test_a_report_stands_in_a_store_once(tmp_path: Path) -> None:
-    """Two copies in one ingest, in the same tables or in others, and another in a later ingest are one report."""
-    twice = pa.concat_tables([tables_of(DIGESTS[0])["runs"]] * 2)
+    """Two copies in one ingest, and another in a later ingest, are one report in every table."""
     for _ in range(2):
-        commit(tmp_path, tables_of(DIGESTS[1]), tables_of(DIGESTS[1]), tables_of(DIGESTS[2]))
+        commit(tmp_path, files_of(DIGESTS[1]), files_of(DIGESTS[1]), files_of(DIGESTS[2]))
     assert [report.run.digest for report in stored(tmp_path)] == [*DIGESTS[1:3]]
-    assert [len(pq.read_table(file)) for file in (tmp_path / "kernels").iterdir()] == [2, 2]
-    commit(tmp_path, {**tables_of(DIGESTS[0]), "runs": twice.slice(0, 1)})
-    assert len(stored(tmp_path)) == 3
-
-
-def test_runs_of_one_ingest_have_names_of_their_own(tmp_path: Path) -> None:
-    """A copy that comes with a new report uses up no name of the following reports."""
-    runs = [make_report(digest, 1) for digest in DIGESTS[:3]]
-    rows = [ReportRows(run, kernels) for run, kernels in runs]
-    commit(tmp_path, report_tables(rows[0]), report_tables(rows[0], rows[1]), report_tables(rows[2]))
-    assert len(set(Store(tmp_path).run_ids().values())) == 3
-    assert [report.run for report in stored(tmp_path)] == [run for run, _ in runs]
+    assert {table: len(pq.read_table(tmp_path / table)) for table in ("runs", "kernels", "hotspots")} == {
+        "runs": 2,
+        "kernels": 2,
+        "hotspots": 2,
+    }
 
 
 def test_two_ingests_of_the_same_reports_at_once_are_one(tmp_path: Path) -> None:
-    """Neither waits, both succeed, and for each report the run that began first counts."""
-    tables = [tables_of(digest_of(number), 2) for number in range(8)]
-    with ThreadPoolExecutor(2) as pool:
-        ids = sorted(pool.map(lambda _: commit(tmp_path, *tables), range(2)))
-    assert sorted(file.stem for file in (tmp_path / "runs").iterdir()) == ids
-    assert [len(report.kernels) for report in stored(tmp_path)] == [2] * 8
-    assert {run_id.partition("-")[0] for run_id in Store(tmp_path).run_ids().values()} == {ids[0]}
+    """Neither waits, both succeed, and every file is as one ingest alone would write it."""
+    reports = [files_of(digest_of(number), 2) for number in range(8)]
+    commit(tmp_path / "alone", *reports)
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: commit(tmp_path / "both", *reports), range(3)))
+    assert stored(tmp_path / "both") == stored(tmp_path / "alone")
+    alone, both = contents(tmp_path / "alone"), contents(tmp_path / "both")
+    assert alone.keys() == both.keys()
+    assert {name for name in alone if alone[name] != both[name]} <= {name for name in alone if name.startswith("runs/")}
 
 
 KILLED = """
 import os, signal, sys
-from support.stored import DIGESTS, commit, tables_of
-from rooflens.model.store.dataset import Store
-put = Store._put
+from support.stored import DIGESTS, commit, files_of
+from rooflens.model.store.files import Files
+move = Files._move
 def write(folder, left):
-    def dying(store, path, *names):
+    def dying(files, scratch, name, content):
         nonlocal left
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         left -= 1
-        put(store, path, *names)
-    Store._put = dying
-    commit(folder, tables_of(DIGESTS[0]), tables_of(DIGESTS[1], 2))
+        move(files, scratch, name, content)
+    Files._move = dying
+    commit(folder, files_of(DIGESTS[0]), files_of(DIGESTS[1], 2))
 for folder in sys.argv[2:]:
     for step in range(int(sys.argv[1])):
         writer = os.fork()
@@ -138,63 +138,64 @@ for folder in sys.argv[2:]:
 """Writers that end before one of their files each, in processes of their own that import nothing anew."""
 
 
-def test_an_ingest_that_is_killed_between_two_files_shows_nothing(tmp_path: Path) -> None:
-    """Whichever file was put in place last, readers see the earlier ingest, and the next ingest succeeds."""
-    files = 1 + len([table for table in tables_of(DIGESTS[0]) if table != "unprofiled"])
-    for step in range(files):
-        commit(tmp_path / str(step), tables_of(DIGESTS[0]))
+def test_an_ingest_that_is_killed_between_two_files_shows_whole_reports(tmp_path: Path) -> None:
+    """Whichever file was last, readers see the earlier ingest and no half report, and the next one succeeds."""
+    of_reports = 2 * len(("kernels", "hotspots", "runs"))
+    for step in range(of_reports):
+        commit(tmp_path / str(step), files_of(DIGESTS[0]))
         (tmp_path / f"empty-{step}").mkdir()
     tests = Path(__file__).parents[2]
     done = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-c", KILLED, str(files), f"{tmp_path}/", f"{tmp_path}/empty-"],
+        [sys.executable, "-c", KILLED, str(of_reports), f"{tmp_path}/", f"{tmp_path}/empty-"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join((str(tests), str(tests.parent)))},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.split() == ["-9"] * 2 * files
-    for step in range(files):
-        assert [report.run.digest for report in stored(tmp_path / str(step))] == [DIGESTS[0]]
+    assert done.stdout.split() == ["-9"] * 2 * of_reports
+    shown = {DIGESTS[0]: 1, DIGESTS[1]: 2}
+    for step in range(of_reports):
+        found = {report.run.digest: len(report.kernels) for report in stored(tmp_path / str(step))}
+        assert DIGESTS[0] in found
+        assert found.items() <= shown.items()
         for name in (str(step), f"empty-{step}"):
-            commit(tmp_path / name, tables_of(DIGESTS[0]), tables_of(DIGESTS[1], 2))
-            found = {report.run.digest: len(report.kernels) for report in stored(tmp_path / name)}
-            assert found == {DIGESTS[0]: 1, DIGESTS[1]: 2}
+            commit(tmp_path / name, files_of(DIGESTS[0]), files_of(DIGESTS[1], 2))
+            assert {report.run.digest: len(report.kernels) for report in stored(tmp_path / name)} == shown
 
 
 def test_what_killed_writers_left_goes_after_a_day(tmp_path: Path) -> None:
     """Folders of writers that may still run stay, and so do those with other names."""
-    commit(tmp_path, tables_of(DIGESTS[0]))
+    commit(tmp_path, files_of(DIGESTS[0]))
     now_ns = time.time_ns()
     ages_h = {"old": 25, "new": 23}
     names = {age: f".writing-{now_ns - hours * 3600 * 10**9:016x}{'0' * 8}" for age, hours in ages_h.items()}
     for name in (*names.values(), ".writing-mine"):
         (tmp_path / name).mkdir()
-    commit(tmp_path, tables_of(DIGESTS[1]))
+    commit(tmp_path, files_of(DIGESTS[1]))
     assert {place.name for place in tmp_path.glob(".writing-*")} == {names["new"], ".writing-mine"}
 
 
-def test_a_failed_ingest_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+def test_a_failed_ingest_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An exception during an ingest commits nothing, and the written files are removed."""
-    commit(tmp_path, tables_of(DIGESTS[0]))
+    commit(tmp_path, files_of(DIGESTS[0]))
     before = contents(tmp_path)
 
-    def fail() -> None:
-        with Store(tmp_path).writing() as writer:
-            writer.add_reports(tables_of(DIGESTS[1]))
-            raise KeyboardInterrupt
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
 
+    monkeypatch.setattr("rooflens.model.store.files.os.replace", fail)
     with pytest.raises(KeyboardInterrupt):
-        fail()
+        commit(tmp_path, files_of(DIGESTS[1]))
     assert contents(tmp_path) == before
 
 
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     """Files with other names in a store's folders are neither read nor removed, and those in `runs` are named."""
-    commit(tmp_path, tables_of(DIGESTS[0]))
+    commit(tmp_path, files_of(DIGESTS[0]))
     others = [tmp_path / table / name for table in ("runs", "kernels") for name in ("mine.parquet", "odd\udcff")]
     for file in others:
         file.write_bytes(b"mine")
-    commit(tmp_path, tables_of(DIGESTS[1]))
+    commit(tmp_path, files_of(DIGESTS[1]))
     assert all(file.read_bytes() == b"mine" for file in others)
     assert len(stored(tmp_path)) == 2
     assert Store.existing(tmp_path).foreign() == ("mine.parquet", "odd\udcff")
@@ -208,7 +209,7 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path: Path, name: str) -> None
     pq.write_table(pa.table({"a": [1]}), file)
     before = contents(tmp_path)
     with pytest.raises(InputError, match="neither empty nor a store"):
-        commit(tmp_path, tables_of(DIGESTS[0]))
+        commit(tmp_path, files_of(DIGESTS[0]))
     with pytest.raises(InputError, match="is not a store"):
         Store.existing(tmp_path)
     assert contents(tmp_path) == before
@@ -217,8 +218,8 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize(
     ("marker", "said"),
     [
-        ('{"format": "rooflens-store", "schema_version": 6}', "holds schema version 6, this rooflens reads 9"),
-        ('{"schema_version": 10}', "holds schema version 10, this rooflens reads 9"),
+        ('{"format": "rooflens-store", "schema_version": 6}', "holds schema version 6, this rooflens reads 10"),
+        ('{"schema_version": 11}', "holds schema version 11, this rooflens reads 10"),
         ('{"format": "rooflens-store"}', "is not the marker of a store"),
         ("", "is not the marker of a store"),
         ("[1]", "is not the marker of a store"),
@@ -226,11 +227,11 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path: Path, name: str) -> None
 )
 def test_a_store_of_another_version_is_one_error(tmp_path: Path, marker: str, said: str) -> None:
     """Readers and writers refuse another schema or an unreadable marker, and change no file."""
-    commit(tmp_path, tables_of(DIGESTS[0]))
+    commit(tmp_path, files_of(DIGESTS[0]))
     (tmp_path / MARKER).write_text(marker)
     before = contents(tmp_path)
     with pytest.raises(InputError, match=said):
-        commit(tmp_path, tables_of(DIGESTS[1]))
+        commit(tmp_path, files_of(DIGESTS[1]))
     with pytest.raises(InputError, match=said):
         Store.existing(tmp_path)
     assert contents(tmp_path) == before
@@ -238,8 +239,7 @@ def test_a_store_of_another_version_is_one_error(tmp_path: Path, marker: str, sa
 
 def test_a_store_without_reports_is_called_empty(tmp_path: Path) -> None:
     """The hint says how to fill the store."""
-    with Store(tmp_path).writing():
-        pass
+    Store(tmp_path).prepare()
     with pytest.raises(InputError, match="is empty"):
         list(Store.existing(tmp_path).reports())
 
@@ -272,44 +272,43 @@ def lost(file: Path, _: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [emptied, swapped, cut, flipped, lost])
-def test_damaged_kernels_cost_their_ingest(tmp_path: Path, damage: Callable[[Path, Path], None]) -> None:
-    """The file is named, the other ingest is read, and following the hint repairs the store."""
-    broken, other = commit(tmp_path, tables_of(DIGESTS[0])), commit(tmp_path, tables_of(DIGESTS[1]))
-    damage(tmp_path / "kernels" / f"{broken}.parquet", tmp_path / "kernels" / f"{other}.parquet")
-    (place, error), report = Store.existing(tmp_path).reports()
-    assert isinstance(report, StoredReport)
-    assert report.run.digest == DIGESTS[1]
-    assert place.endswith(f"kernels/{broken}.parquet")
-    assert (place in str(error), error.report_count) == (True, 1)
+def test_damaged_kernels_cost_their_report(tmp_path: Path, damage: Callable[[Path, Path], None]) -> None:
+    """The file is named, the other reports are read, and following the hint repairs the store."""
+    commit(tmp_path, *(files_of(digest) for digest in DIGESTS[:3]))
+    file, other = (tmp_path / "kernels" / f"{digest}.parquet" for digest in DIGESTS[:2])
+    damage(file, other)
+    (place, error), *reports = Store.existing(tmp_path).reports()
+    assert [one.run.digest for one in reports if isinstance(one, StoredReport)] == [*DIGESTS[1:3]]
+    assert (place, place in str(error), error.report_count) == (str(file), True, 1)
     assert "ingest `0.ncu-rep` again" in error.hint
-    if damage in {flipped, swapped} and "remove" in error.hint:  # as large as it was
-        assert f"remove `{tmp_path}/runs/{broken}.parquet`" in error.hint
-        (tmp_path / "runs" / f"{broken}.parquet").unlink()
-    commit(tmp_path, tables_of(DIGESTS[0]))
-    assert {report.run.digest for report in stored(tmp_path)} == {*DIGESTS[:2]}
+    if "remove" in error.hint:  # as large as it was
+        assert damage in {flipped, swapped}
+        assert f"remove `{tmp_path}/runs/{DIGESTS[0]}.parquet`" in error.hint
+        (tmp_path / "runs" / f"{DIGESTS[0]}.parquet").unlink()
+    commit(tmp_path, files_of(DIGESTS[0]))
+    assert {report.run.digest for report in stored(tmp_path)} == {*DIGESTS[:3]}
 
 
 @pytest.mark.parametrize("damage", [cut, flipped, lost])
 @pytest.mark.parametrize("table", ["hotspots", "runs", "unprofiled"])
 def test_other_damaged_files_are_named(tmp_path: Path, table: str, damage: Callable[[Path, Path], None]) -> None:
-    """Nothing disappears silently except an ingest whose file in `runs` is gone, as that file commits it."""
+    """Nothing disappears silently except a report whose file in `runs` is gone, as that file commits it."""
     run, kernels = make_report(DIGESTS[0], 1)
-    broken = commit(tmp_path, report_tables(ReportRows(run, kernels, Unprofiled(wall_ns=1))))
-    commit(tmp_path, tables_of(DIGESTS[1]))
-    damage(tmp_path / table / f"{broken}.parquet", tmp_path)
-    found = [one for one in Store.existing(tmp_path).reports() if not isinstance(one, StoredReport)]
-    if damage is lost and table == "runs":
-        assert not found
-    else:
-        ((place, _),) = found if table != "unprofiled" or damage is not cut else found[:1]
-        assert place.endswith(f"{table}/{broken}.parquet")
+    commit(tmp_path, report_files(ReportRows(run, kernels, Unprofiled(wall_ns=1))), files_of(DIGESTS[1]))
+    file = tmp_path / table / f"{DIGESTS[0]}.parquet"
+    damage(file, tmp_path)
+    found = list(Store.existing(tmp_path).reports())
+    read = [one.run.digest for one in found if isinstance(one, StoredReport)]
+    assert read == [*(DIGESTS[:2] if table == "unprofiled" else DIGESTS[1:2])]
+    named = [one[0] for one in found if not isinstance(one, StoredReport)]
+    assert named == ([] if damage is lost and table == "runs" else [str(file)])
 
 
 def test_an_unwritable_place_is_an_error(tmp_path: Path) -> None:
     """A file in the place of the folder is named with a hint."""
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="cannot write to the store"):
-        commit(tmp_path / "file" / "store", tables_of(DIGESTS[0]))
+        commit(tmp_path / "file" / "store", files_of(DIGESTS[0]))
 
 
 def test_names_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
@@ -323,66 +322,108 @@ def test_an_address_that_pyarrow_does_not_know_goes_through_fsspec() -> None:
     """A store in fsspec's memory returns what was stored."""
     pytest.importorskip("fsspec")
     place = f"memory://{os.getpid()}/store"
-    with Store(place).writing() as writer:
-        writer.add_reports(tables_of(DIGESTS[0]))
+    store = Store(place)
+    store.prepare()
+    store.put([files_of(DIGESTS[0])])
     (report,) = Store.existing(place).reports()
     assert isinstance(report, StoredReport)
     assert report.run.digest == DIGESTS[0]
 
 
-def test_files_older_than_a_counter_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels stored before a counter existed lack it, and keep all others."""
+def test_files_older_than_a_column_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels stored before a column existed lack it, and keep all others."""
     with monkeypatch.context() as patch:
-        names = [name for name in TABLES["kernels"].names if name != "host_read_bytes"]
-        patch.setitem(TABLES, "kernels", pa.schema([TABLES["kernels"].field(name) for name in names]))
-        commit(tmp_path, tables_of(DIGESTS[0], 2))
-    commit(tmp_path, tables_of(DIGESTS[1], 1))
+        fields = [field for field in TABLES["kernels"] if field.name != "status_reason"]
+        for place in ("tables.KERNELS", "tables.TABLES"):
+            old = pa.schema(fields) if place.endswith("KERNELS") else {**TABLES, "kernels": pa.schema(fields)}
+            patch.setattr(f"rooflens.model.store.{place}", old)
+        patch.setitem(TABLES, "kernels", pa.schema(fields))
+        commit(tmp_path, files_of(DIGESTS[0], 2))
+    assert "status_reason" not in pq.read_schema(tmp_path / "kernels" / f"{DIGESTS[0]}.parquet").names
+    commit(tmp_path, files_of(DIGESTS[1], 1))
     assert [[kernel.duration_ns for kernel in one.kernels] for one in stored(tmp_path)] == [[1e3, 2e3], [1e3]]
 
 
-def verdicts(folder: Path) -> list[set[str]]:
-    """Return the runs in each file of `roofline`, by their reports."""
-    owners = {run_id: digest for digest, run_id in Store(folder).run_ids().items()}
-    files = sorted((folder / "roofline").glob("*.parquet"))
-    return [{owners[run_id] for run_id in pq.read_table(file)["run_id"].to_pylist()} for file in files]
+def test_stored_verdicts_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is the same, and nothing is judged again, until what verdicts depend on changes; that is said."""
+    commit(tmp_path, files_of(DIGESTS[0], 2), files_of(DIGESTS[1]))
 
+    def anew(*of: Any, is_told: bool = True) -> int:
+        found = analyze_store(tmp_path, *of, keep=True)
+        assert found.not_kept is None
+        assert bool(found.notes) == (bool(found.kept_count) and is_told), found.notes
+        assert found.reports == analyze_store(tmp_path, *of).reports
+        return found.kept_count
 
-def test_verdicts_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same model and thresholds write nothing; new reports, other thresholds or damaged files are written anew."""
-    commit(tmp_path, tables_of(DIGESTS[0], 2))
-    for _ in range(2):
-        assert analyze_store(tmp_path, keep=True).not_kept is None
-        assert verdicts(tmp_path) == [{DIGESTS[0]}]
-    commit(tmp_path, tables_of(DIGESTS[1]))
-    analyze_store(tmp_path, keep=True)
-    assert verdicts(tmp_path) == [{DIGESTS[0]}, {DIGESTS[1]}]
-    other = override_thresholds("[thresholds]\nslowdown = 1.9\n", "other.toml")
-    analyze_store(tmp_path, other, keep=True)
-    analyze_store(tmp_path, other, keep=True)
-    assert verdicts(tmp_path)[2:] == [{*DIGESTS[:2]}]
+    assert (anew(is_told=False), anew()) == (2, 0)
+    commit(tmp_path, files_of(DIGESTS[2]))
+    assert (anew(is_told=False), anew()) == (1, 0)
+    other = Basis(limits=override_thresholds("[thresholds]\nslowdown = 1.9\n", "other.toml"))
+    assert (anew(other), anew(other)) == (3, 0)
+    (tmp_path / "verdicts" / f"{DIGESTS[0]}.parquet").write_bytes(b"")
+    assert (anew(other), anew(other)) == (1, 0)
+    store = Store(tmp_path)
+    stored_run = store.run(DIGESTS[1], store.listing())
+    assert isinstance(stored_run, StoredRun)
+    store.put_unprofiled(stored_run, Unprofiled(wall_ns=2))
+    assert (anew(other), anew(other)) == (1, 0)
     monkeypatch.setattr("rooflens.model.store.dataset.MODEL_VERSION", 99)
-    analyze_store(tmp_path, other, keep=True)
-    assert len(verdicts(tmp_path)) == 4
-    max((tmp_path / "roofline").iterdir()).write_bytes(b"")
-    analyze_store(tmp_path, other, keep=True)
-    assert len(list((tmp_path / "roofline").iterdir())) == 5
+    monkeypatch.setattr("rooflens.model.store.tables.MODEL_VERSION", 99)
+    assert (anew(other), anew(other)) == (3, 0)
+    assert len(list((tmp_path / "verdicts").iterdir())) == 3
+
+
+def test_stored_analyses_are_those_of_the_reports(tmp_path: Path, fixtures: Path) -> None:
+    """Every field of every analysis of the fixtures comes back, for all their chips, findings and moves."""
+    ingest_reports(find_inputs([str(fixtures)]).jobs, Store(tmp_path / "store"))
+    first = analyze_store(tmp_path / "store", keep=True)
+    again = analyze_store(tmp_path / "store", keep=True)
+    assert (first.kept_count > 10, again.kept_count) == (True, 0)
+    assert again.reports == first.reports
+    direct = {one.run.digest: one.analyses for one in analyze_paths([fixtures]).reports}
+    assert {one.run.digest: one.analyses for one in again.reports} == direct
+
+
+def test_tables_of_verdicts_hold_what_json_holds(tmp_path: Path, fixtures: Path) -> None:
+    """Classes, shares and amounts of each level and pipe are those of the JSON, by the same names."""
+    ingest_reports(find_inputs([str(fixtures / "published")]).jobs, Store(tmp_path / "store"))
+    found = analyze_store(tmp_path / "store", keep=True)
+    written = {(one.kernel.digest, one.kernel.index): KERNEL.json(one) for one in found.analyses}
+    verdicts = pq.read_table(tmp_path / "store" / "verdicts").to_pylist()
+    wrong = []
+    for row in verdicts:
+        kernel = written[row["digest"], row["kernel_index"]]
+        for level, numbers in kernel["levels"].items():
+            if (row[f"{level}_bytes"], row[f"{level}_share"]) != (kernel["bytes"][level], numbers["share"]):
+                wrong.append((row["name"], level))
+        if row["verdict_bound"] != kernel["verdict"]["bound"]:
+            wrong.append((row["name"], "bound"))
+    roofline = pq.read_table(tmp_path / "store" / "roofline").to_pylist()
+    for row in roofline:
+        numbers = written[row["digest"], row["kernel_index"]][f"{row['kind']}s"][row["resource"]]
+        rate = numbers["bytes_per_s" if row["kind"] == "level" else "amount_per_s"]
+        if (row["share"], row["amount_per_s"]) != (numbers["share"], rate):
+            wrong.append((row["kernel_index"], row["resource"]))
+    assert wrong == []
+    assert len(verdicts) == len(written)
+    assert {"smem", "alu", "mio"} <= {row["resource"] for row in roofline}
 
 
 def test_a_later_run_without_the_profiler_counts(tmp_path: Path) -> None:
-    """It is stored separately, beside the report's own run."""
+    """It takes the place of the report's own, and outlives another ingest of the report."""
     run, kernels = make_report(DIGESTS[0], 1)
-    commit(tmp_path, report_tables(ReportRows(run, kernels, Unprofiled(wall_ns=1))))
+    commit(tmp_path, report_files(ReportRows(run, kernels, Unprofiled(wall_ns=1))))
     store = Store(tmp_path)
-    with store.writing() as writer:
-        writer.add("unprofiled", unprofiled_table({DIGESTS[0]: Unprofiled(wall_ns=2)}), store.run_ids())
+    (known,), _ = store.runs()
+    store.put_unprofiled(known, Unprofiled(wall_ns=2))
     assert [one.unprofiled for one in stored(tmp_path)] == [Unprofiled(wall_ns=2)]
 
 
 def test_kernels_are_made_column_by_column() -> None:
     """A table without kernels has all columns, and a kernel without counters is one row of nulls."""
-    assert kernel_table([]).column_names[1:] == TABLES["kernels"].names[1:]
+    assert kernel_table([]).column_names == TABLES["kernels"].names
     row = kernel_table([make_kernel({"duration_ns": None})]).to_pylist()[0]
-    assert row["duration_ns"] is None
+    assert row["counters"] == []
     assert row["series"] is None
     assert row["counter_sources"] == []
 
@@ -396,15 +437,14 @@ def test_maps_that_are_one_object_come_back_in_their_rows() -> None:
     assert maps(map_column([], kind)) == []
 
 
-def test_kernels_are_written_as_the_schema_says(tmp_path: Path) -> None:
-    """Texts that are encoded on the way are read as plain texts, also with different neighbours in one row group."""
-    sources = [{"sm_cycles": "a", "duration_ns": "b"}, {"sm_cycles": "b"}, {}, {"duration_ns": "a"}] * 3
-    kernels = [make_kernel(digest=DIGESTS[0], index=at, counter_sources=one) for at, one in enumerate(sources)]
-    runs = tables_of(DIGESTS[0])["runs"]
-    with Store(tmp_path).writing() as writer:
-        writer.add_reports({"runs": runs, "kernels": kernel_table(kernels[:5], KERNELS_TO_WRITE)})
-        writer.add("kernels", kernel_table(kernels[5:], KERNELS_TO_WRITE), {DIGESTS[0]: f"{writer.id}-0"})
-    (file,) = tmp_path.glob("kernels/*.parquet")
-    found = pq.ParquetFile(file).read()
-    assert found.schema.types == TABLES["kernels"].types
-    assert [dict(one) for one in found["counter_sources"].to_pylist()] == sources
+def test_a_store_of_another_version_names_the_command_that_ingests_again(tmp_path: Path) -> None:
+    """The hint names the reports that it was made of, or their folders, and a new place."""
+    commit(tmp_path / "store", files_of(DIGESTS[1]), files_of(DIGESTS[2]))
+    (tmp_path / "store" / MARKER).write_text('{"schema_version": 9}')
+    with pytest.raises(InputError, match="holds schema version 9") as caught:
+        Store.existing(tmp_path / "store")
+    assert f"`rooflens ingest 1.ncu-rep 2.ncu-rep --store {tmp_path}/store-10`" in caught.value.hint
+    (tmp_path / "store" / "runs" / f"{DIGESTS[1]}.parquet").write_bytes(b"")
+    with pytest.raises(InputError) as caught:
+        Store.existing(tmp_path / "store")
+    assert f"`rooflens ingest REPORTS --store {tmp_path}/store-10`" in caught.value.hint

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from msgspec import structs
 from msgspec.structs import replace
 from support.kernels import make_case, make_kernel
 
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Gain, Kernel, Move, Verdict
 from rooflens.model.verdict.pipelined import each_once, with_tensor_moves
+from rooflens.model.verdict.spelling import LADDER
 
 _WAITS = {"warp_latency_cycles": 10.0, "issue_active_per_cycle": 0.3, "eligible_warps_per_cycle": 0.3}
 
@@ -34,10 +38,36 @@ def test_idle_tensor_cores_are_kept_fed_first() -> None:
     verdict = judged({"tensor_active_share": 0.4, "dram_bus_share": 0.3, **_WAITS, "stall_long_scoreboard_cycles": 5.0})
     assert kinds(verdict)[0] == "overlap"
     assert "40" in verdict.moves[0].text
-    assert "cp.async" in verdict.moves[0].text
     for share in (0.03, 0.95):
         assert "overlap" not in kinds(judged({"tensor_active_share": share, "dram_bus_share": 0.3, **_WAITS}))
     assert "overlap" not in kinds(judged({"tensor_active_share": 0.4, "dram_bus_share": 0.9, "l2_share": 0.5}))
+
+
+def test_moves_of_tensor_kernels_say_what_people_write() -> None:
+    """Each but those for counters has its name in CUDA on the chip at hand; moves of other kernels have none."""
+    waits = {**_WAITS, "stall_long_scoreboard_cycles": 5.0, "stall_barrier_cycles": 2.0}
+    busy = {"tensor_active_share": 0.4, "dram_bus_share": 0.3, **waits}
+    for chip, copies in (("8.6", "`cp.async` of 16 bytes"), ("9.0", "TMA: `cp.async.bulk.tensor` and an mbarrier")):
+        verdict = analyze(make_kernel(busy, compute_capability=chip)).verdict
+        assert not [one for one in verdict.moves if one.kind != "collect" and one.spelling is None]
+        spelt = move(verdict, "inflight").spelling
+        assert spelt is not None
+        assert spelt.cuda == copies
+    others = judged({"dram_bus_share": 0.3, **waits}).moves
+    assert [one.spelling for one in others] == [None] * len(others)
+
+
+def test_the_page_of_tensor_kernels_holds_the_table_of_the_code() -> None:
+    """Steps, chips and what they are called on the page are those that moves say."""
+    page = (Path(__file__).parents[3] / "docs" / "kernels" / "tensor-cores.md").read_text(encoding="utf-8")
+    table = page[page.index("| step | due where") :].partition("\n\n")[0].splitlines()[2:]
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
+    told = []
+    for before, one in zip((None, *LADDER), LADDER, strict=False):
+        name = "" if before is not None and before.step == one.step else one.name
+        since = "" if one.since == (7, 0) else ".".join(map(str, one.since))
+        told.append([name, since, *(words or "" for words in structs.astuple(one.spelling))])
+    assert [[row[0], *row[2:]] for row in rows] == told
 
 
 def test_occupancy_of_a_large_tile_is_no_move() -> None:

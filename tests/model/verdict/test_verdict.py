@@ -12,10 +12,11 @@ from support.roofs import own_roof
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.find import RULES
 from rooflens.model.records import Finding, Gain, Level, Outside, Rule, Severity, Verdict
+from rooflens.model.roofline.unit_names import bottleneck_words
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.decide import WHAT_FILLS_A_UNIT, decide, write_verdict
-from rooflens.model.verdict.sentences import bottleneck_words, share_words
+from rooflens.report.words.gain_and_limit import share_words
 
 COLLECT = "`rooflens profile "
 LOW = {"dram": 0.2, "fp32": 0.1}

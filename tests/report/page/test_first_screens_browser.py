@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.rendered import rendered
 
-from rooflens.analyzing import analyze_inputs, read_timeline
+from rooflens.analyzing import Basis, analyze_inputs, read_timeline
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -75,7 +75,7 @@ CORPUS = {
 
 BEFORE_MOVE = """() => {
   const headline = document.querySelector('h1');
-  const move = document.querySelector('.ladder-of .next, .move, .first-moves .state') || headline;
+  const move = document.querySelector('.ladder-of p, .move, .first-moves .state') || headline;
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   let words = 0;
   while (walker.nextNode()) {
@@ -95,8 +95,11 @@ WIDER = """() => [...document.querySelectorAll('body *')].filter((one) => {
  .concat(document.scrollingElement.scrollWidth > innerWidth ? ["the page"] : [])"""
 
 TIME = re.compile(r"\d (?:s|ms|\u00b5s|ns)\b")
-SAID_OTHERWISE = ("Nothing to judge", "No kernels", "no time in the report", "faster than", "could not be profiled")
-"""Headlines of pages that have no kernel, or no time, to speak of, and of those that open with versions."""
+SAID_OTHERWISE = (
+    *("No kernels here", "no time in the report", "faster than", "no difference", "could not be profiled"),
+    *("Only kernels that fill inputs", "Done: "),
+)
+"""Headlines of pages that have no kernel, or no time, to speak of, of finished kernels, and of versions."""
 
 EXCLUDED = """() => {
   const CLASSES = ['memory', 'compute', 'latency', 'overhead', 'balanced', 'unknown'];
@@ -153,9 +156,9 @@ def read(paths: Sequence[Path]) -> list[AnalyzedReport]:
     """Analyze reports with the timelines beside them; exports without a GPU are assigned an A100."""
     options = ReadOptions(gpu="NVIDIA A100-SXM4-40GB") if "LearningNote" in str(paths[0]) else None
     beside = paths[0].with_suffix(".sqlite")
-    timeline = read_timeline(beside) if beside.exists() else None
+    basis = Basis(timeline=read_timeline(beside) if beside.exists() else None)
     inputs = find_inputs([str(path) for path in paths])
-    return list(analyze_inputs(inputs, reading=options, timeline=timeline).reports)
+    return list(analyze_inputs(inputs, basis, reading=options).reports)
 
 
 @pytest.fixture

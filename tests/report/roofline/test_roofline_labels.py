@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,15 @@ def test_words_at_a_ghost_are_over_nothing_of_their_kernel() -> None:
             hits += [(level, size, place.row) for place in found for box in place.boxes if boxes.hits(box)]
     assert hits == []
     assert placed > 100
+
+
+def test_an_axis_has_three_labels_on_a_telephone() -> None:
+    """Intensities span three powers of ten at every level, wherever kernels are: a narrow plane labels no others."""
+    wrong = []
+    for seed in range(12):
+        plane = make_plane(random_kernels(seed))
+        for level in plane.choices if plane.points else ():
+            low, high = map(log10, plane.x_domain(level))
+            if floor(high) - ceil(low) < 2:
+                wrong.append((seed, level, low, high))
+    assert wrong == []

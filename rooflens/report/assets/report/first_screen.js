@@ -29,7 +29,7 @@
   const part = (ns) => (ns !== null && pageNs ? ns / pageNs : null);
 
   // The words of the page as it came count kernels that are not drawn too: they stand while nothing is filtered.
-  const list = document.querySelector("ol.ranking");
+  const list = document.querySelector("ol.ranking:has(> li[data-g])");
   const entries = list ? [...list.children] : [];
   const texts = new Map(all("#first [data-live]").map((element) => [element, element.textContent]));
   const hiding = ["ranking-none", "ranking-more", "ranking-earlier", "at-limit"].map(byId).filter(Boolean);

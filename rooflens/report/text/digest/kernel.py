@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence, Sized
 from itertools import islice
 
 from rooflens import format as fmt
-from rooflens.model.hotspots import hottest
+from rooflens.model.hotspots import caller_of, hottest
 from rooflens.model.records import Analysis, Finding, ratio
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import KernelSummary, best_move, cautions
-from rooflens.model.verdict.sentences import best_gain_words, limit_factor_words, resource_label, without_move
+from rooflens.model.verdict.sentences import without_move
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
 from rooflens.report.words.findings import code_of, confidence_words, costing, shown
+from rooflens.report.words.gain_and_limit import best_gain_words, limit_factor_words
 from rooflens.report.words.inside import inside_line
 from rooflens.report.words.kernel import NAME_WIDTH, file_of, plain, shares, short_name
 from rooflens.report.words.labels import flag_label, flag_name, place_label
@@ -122,11 +124,11 @@ def hot_words(analysis: Analysis) -> tuple[str | Span, ...]:
     A second line of the same file is named by its number.
     """
     spots = hottest(analysis.kernel.hotspots, "samples", HOT_SHOWN)
-    total = analysis.kernel.code_totals.get("samples")
+    total, inside = analysis.kernel.code_totals.get("samples"), analysis.kernel.inside
     words: list[Words] = []
     for before, spot in zip((None, *spots), spots, strict=False):
-        label = place_label(spot)
-        if before is not None and spot.by == "line" and spot.file == before.file:
+        label, is_called = place_label(spot, inside), caller_of(inside, spot) is not None
+        if before is not None and spot.by == "line" and spot.file == before.file and not is_called:
             label = f":{spot.line}"
         share = plain(fmt.percent(ratio(spot.measures.get("samples"), total)))
         text = code_of(spot, SOURCE_WIDTH)

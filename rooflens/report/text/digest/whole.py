@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 
 from rooflens import format as fmt
@@ -19,7 +18,7 @@ from rooflens.report.overview.steps import failed_lines, unread_lines
 from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, fitted, row
 from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 from rooflens.report.words.kernel import file_of, plain
-from rooflens.report.words.verdicts import MARKS, verdict_words
+from rooflens.report.words.verdicts import MARKS, is_marked, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 
 ROWS_PART = 0.25
@@ -63,7 +62,8 @@ def digest(
     blocks, rows = _shown(page, kernels[:top], room_bytes)
     rows = rows if blocks or rows else first
     shown = len(blocks) + len(rows)
-    marks = f" {MARKS}." if any("?" in verdict_words(one.analysis) for one in kernels[len(blocks) : shown]) else ""
+    named = (verdict_words(one.analysis) for one in kernels[len(blocks) : shown])
+    marks = f" {MARKS}." if any(map(is_marked, named)) else ""
     reading = (paragraph(f"{_READING}{marks}"),) if shown and has_room else ()
     lines = (*_cut(page, kernels[shown:], limit_bytes // BYTES_PER_TOKEN, top), *reading)
     parts = (*head, *chain.from_iterable(blocks), *chain.from_iterable(rows), *lines)
@@ -111,12 +111,14 @@ def _plain(block: Block) -> Block:
     """Write a part of the overview without what Markdown escapes, each line cut to a width."""
     if not isinstance(block, Paragraph):
         return block
-    lines = (tuple(replace(one, text=_bare(one)) for one in spans(words)) for words in block.lines)
+    lines = (tuple(_bare(one) for one in spans(words)) for words in block.lines)
     return block._replace(lines=tuple(lines), kind="" if block.kind == "warning" else block.kind)
 
 
-def _bare(span: Span) -> str:
-    return plain(span.text, None if span.style == "code" else _LINE_WIDTH)
+def _bare(span: Span) -> Span:
+    if span.style == "code":
+        return span
+    return Span(plain(span.text.replace(" \u00b7 ", ", "), _LINE_WIDTH))
 
 
 def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[Document], list[Document]]:

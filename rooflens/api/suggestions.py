@@ -1,26 +1,13 @@
-"""Multi-line texts as Python shows them, and suggestions for a name that an object lacks."""
+"""Suggestions for a name that an object lacks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rooflens.errors import any_of, meant_names
-from rooflens.format import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-
-
-class Text(str):
-    """A Markdown text: an interpreter shows its lines, a notebook renders it."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return harmless(str(self))
-
-    def _repr_markdown_(self) -> str:
-        return str(self)
 
 
 MEANT: Mapping[str, Mapping[str, str]] = {
@@ -57,6 +44,7 @@ MEANT: Mapping[str, Mapping[str, str]] = {
         "explain": "rl.open(path)[0].explain()",
         "gpu": "rl.gpus(name)",
         "hotspots": "rl.open(path)[0].hotspots()",
+        "ingest": "rl.ingest_reports(paths, store)",
         "load": "rl.open(path)",
         "read": "rl.open(path)",
     },

@@ -1,0 +1,184 @@
+"""What a kernel can gain and what limits it, in words, in full and where there is room for a number only."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from rooflens.format import MISSING, duration, factor, percent
+from rooflens.model.records import FAR, Analysis, Bottleneck, Gain, Limit, Verdict, ratio
+from rooflens.model.roofline.roof import at_top_clock
+from rooflens.model.roofline.unit_names import (
+    LEVEL_LABELS,
+    bytes_part,
+    resource_label,
+    sides_words,
+    spoken,
+    stage_label,
+    unit_label,
+)
+from rooflens.model.roofline.units import LSU_INPUT
+from rooflens.model.verdict.limit import LAUNCH
+from rooflens.model.verdict.sentences import few_blocks, few_ready
+from rooflens.model.verdict.thresholds import default_thresholds
+
+
+def share_words(bottleneck: Bottleneck) -> tuple[str | None, str]:
+    """Return what a limiter is called before its share, and the share: `70 %`, or `FMA pipe 70 %` of another unit.
+
+    An FP64 pipe says itself what fills it.
+    """
+    share, unit = percent(bottleneck.share), unit_label(bottleneck)
+    if bottleneck.unit is None or unit.startswith(resource_label(bottleneck.resource)):
+        return bottleneck.unit or bottleneck.resource, share
+    return bottleneck.resource, f"{unit} {share}"
+
+
+def limit_words(analysis: Analysis, missing: str = "") -> str:
+    """Name the unit nearest its peak, with its share; of a kernel near two limits both: `FP32 74 %, HBM3 70 %`."""
+    kernel, found = analysis.kernel, analysis.verdict.bottleneck
+    sides = [found] if analysis.verdict.bound != "balanced" else analysis.verdict.sides
+    return sides_words(sides, kernel.gpu, missing=missing)
+
+
+def limit_factor_words(verdict: Verdict) -> str:
+    """Say the limit with the side that sets it: `limit 2.1x (FP32 arithmetic)`; empty if unknown.
+
+    One that is not proven is not called a limit: `at today's traffic 3.0x (DRAM)`. Where a unit bounds the kernel,
+    one that is far says what it takes: `over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)`.
+    """
+    limit = verdict.limit
+    if limit.over_floor is None:
+        return ""
+    unit, _, what = limit.by.rpartition(" ")
+    is_at_another = verdict.resource is not None and spoken(verdict.resource, None).upper() not in limit.by.upper()
+    if limit.far and is_at_another:
+        today = limit.by if limit.by == LAUNCH else f"at today's {limit.by}"
+        return f"over 10x if it {_relieved(verdict.resource)} ({f'limit {limit.by}' if limit.proven else today})"
+    if limit.proven or (limit.far and limit.by == LAUNCH):
+        return f"far from any limit ({limit.by})" if limit.far else f"limit {factor(limit.factor)} ({limit.by})"
+    if limit.far:
+        return f"far from any limit of its {what} ({unit})"
+    if limit.by == LAUNCH:
+        return f"at the length of {LAUNCH} {factor(limit.factor)}"
+    return f"at today's {what} {factor(limit.factor)} ({unit})"
+
+
+def today_words(verdict: Verdict, gpu: str | None) -> str:
+    """Say the floor of today's instructions and traffic where it is nearer than the limit; empty elsewhere.
+
+    It is a fact of the unit, and no factor of what can be won: asking less of the unit beats it.
+    """
+    today, least_ns = verdict.today, verdict.limit.floor_ns or 0.0
+    if today is None or today.share * FAR < 1 or today.floor_ns <= default_thresholds().limiter_gain * least_ns:
+        return ""
+    unit = resource_label(today.resource, gpu)
+    return f"with today's instructions and traffic {duration(today.floor_ns)}: {unit} is {percent(today.share)} busy"
+
+
+def _relieved(resource: str | None) -> str:
+    """Say what a kernel does that asks less of the unit that bounds it."""
+    if resource == "issue":
+        return "issues fewer instructions"
+    where = spoken(resource, None)
+    return f"moves fewer bytes through {where}" if resource in LEVEL_LABELS else f"has less work for {where}"
+
+
+def at_full_clock(analysis: Analysis) -> str:
+    """Say that a limit of DRAM holds at a clock above the profiled one: `at GDDR6's full clock`; else empty."""
+    is_higher = (
+        analysis.verdict.limit.by == "DRAM traffic"
+        and _over_profiled_clock(analysis) > 1 + default_thresholds().negligible_share
+    )
+    return f"at {resource_label('dram', analysis.kernel.gpu)}'s full clock" if is_higher else ""
+
+
+def _over_profiled_clock(analysis: Analysis) -> float:
+    """Return DRAM's peak at its own top clock over that at the profiled one; 1 where either is unknown."""
+    level, top = analysis.levels.get("dram"), at_top_clock(analysis.kernel)
+    if level is None or top is None:
+        return 1.0
+    return ratio(top.value, level.peak_bytes_per_s) or 1.0
+
+
+def limit_in_short(analysis: Analysis) -> str:
+    """Say the limit without its side; of a full DRAM what today's traffic allows, and what the rest takes.
+
+    `at today's traffic and clock 1.1x; 1.3x at GDDR6's full clock and with fewer bytes`
+    """
+    limit, level = analysis.verdict.limit, analysis.levels.get("dram")
+    words = limit_factor_words(analysis.verdict).partition(" (")[0]
+    today = ratio(1.0, level.share) if level else None
+    if limit.by != "DRAM traffic" or limit.proven or not limit.factor or not today:
+        return words
+    clock = at_full_clock(analysis)
+    if not (analysis.verdict.at_roof or clock) or limit.factor < default_thresholds().limiter_gain * today:
+        return words
+    faster = max(1.0, _over_profiled_clock(analysis))
+    fewer = "with fewer bytes" if limit.factor > (1 + default_thresholds().noise_share) * today * faster else ""
+    hows = " and ".join(filter(None, (clock, fewer)))
+    return f"at today's traffic{' and clock' if clock else ''} {factor(today)}; {factor(limit.factor)} {hows}"
+
+
+TODAY = "~ at today's traffic, no proven limit"
+"""What the sign before a factor means in `limit_cell`."""
+
+
+def limit_cell(limit: Limit, missing: str = MISSING) -> str:
+    """Say the limit where only a number fits: `2.1x`, `~3.0x` where it is not proven, `far` where it is no news."""
+    if limit.over_floor is None:
+        return missing
+    return f"{'' if limit.proven else '~'}{'far' if limit.far else factor(limit.factor)}"
+
+
+GAIN_NOT_KNOWN = "gain not known"
+"""Stands where the effect of a move cannot be modelled, or the confidence is too low for a figure."""
+
+
+def best_gain_words(verdict: Verdict, time_ns: float | None) -> str:
+    """Say what the best move brings, or that this is unknown; empty without a move."""
+    return gain_words(verdict.gain, time_ns) or (GAIN_NOT_KNOWN if verdict.moves else "")
+
+
+def gain_words(gain: Gain | None, time_ns: float | None = None) -> str:
+    """Say what a move brings to so much time: `10.4 s to about 8.7 s (1.2x)` with an arrow; empty where unknown."""
+    if gain is None:
+        return ""
+    changes = f", changes the {gain.changes}" if gain.changes else ""
+    if time_ns is None:
+        return f"{'at most' if gain.proven else 'about'} {factor(gain.factor)}{changes}"
+    after = f"{gain_how(gain)} {duration(time_ns / gain.factor)}"
+    return f"{duration(time_ns)} \u2192 {after} ({factor(gain.factor)}{changes})"
+
+
+def gain_figure(gain: Gain | None, time_ns: float | None) -> str:
+    """Say what a move brings to so much time, `6.19 \u2192 about 4.73 ms`; empty if unknown."""
+    if gain is None or time_ns is None:
+        return gain_words(gain and replace(gain, changes=None), time_ns)
+    before, _, unit = duration(time_ns).rpartition(" ")
+    after = duration(time_ns / gain.factor)
+    return f"{before}{'' if after.endswith(f' {unit}') else f' {unit}'} \u2192 {gain_how(gain)} {after}"
+
+
+def gain_how(gain: Gain) -> str:
+    """Say how sure the time after a move is."""
+    return "at best" if gain.proven else "about"
+
+
+def stage_full_words(analysis: Analysis) -> str:
+    """Say why a kernel at a level's limit is below its roof: a stage of it is full, its bandwidth is not."""
+    limiter = analysis.verdict.bottleneck
+    level = analysis.levels.get(limiter.resource or "") if limiter else None
+    stage = level.binding_stage if level else None
+    if limiter is None or level is None or stage is None or not (part := bytes_part(level)):
+        return ""
+    busy = percent(level.share or 0.0)
+    if stage == LSU_INPUT:
+        return f"Too many small loads and stores: {busy} of the slots for {part} of the bandwidth."
+    name = resource_label(limiter.resource, analysis.kernel.gpu)
+    return f"By bytes {name} is at {part} of its roof: {busy} of its {stage_label(stage)} are used."
+
+
+def reason_words(analysis: Analysis) -> str:
+    """Say in a few words why a kernel keeps no unit busy: its blocks, its ready warps, or what these wait for."""
+    counters = analysis.kernel.counters
+    return few_blocks(counters) or few_ready(counters) or (analysis.verdict.cause or "").replace("_", " ")

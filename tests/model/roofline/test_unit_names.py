@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from support.loops import for_all
+
+from rooflens.model.records import LEVELS
+from rooflens.model.roofline.unit_names import resource_label
+from rooflens.model.roofline.units import PIPE_ROWS
+
+
+@for_all(
+    "resource, label",
+    [
+        ("dram", "DRAM"),
+        ("l2", "L2"),
+        ("smem", "SMEM"),
+        ("issue", "instruction issue"),
+        ("xu", "XU pipe"),
+        ("tensor_bf16", "tensor bf16"),
+        ("tensor_fp16_acc16", "tensor fp16 acc16"),
+        ("fp32", "FP32"),
+        (None, "busiest unit"),
+    ],
+)
+def test_resources_have_names_for_people(resource: str | None, label: str) -> None:
+    """Levels and pipes have their usual names."""
+    assert resource_label(resource) == label
+
+
+@for_all("resource", [*LEVELS, *(row.key for row in PIPE_ROWS)])
+def test_no_resource_shows_its_key(resource: str) -> None:
+    """Every level and every pipe of the table has a name."""
+    assert resource_label(resource) != resource

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from support import samples
+from support.kernels import make_kernel
+from support.roofs import own_roof
+
+from rooflens.model.analyze import analyze
+from rooflens.model.records import Gain, Limit, Verdict
+from rooflens.report.words.gain_and_limit import (
+    gain_words,
+    limit_cell,
+    limit_factor_words,
+    limit_in_short,
+    stage_full_words,
+)
+
+MEMORY = {"dram_bytes": 1.41e9, "dram_bus_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
+
+
+@pytest.mark.parametrize(
+    ("gain", "words"),
+    [
+        (None, ""),
+        (Gain(1.2, 8.67e9), "10.4 s \u2192 about 8.67 s (1.2x)"),
+        (Gain(2.0, proven=True), "10.4 s \u2192 at best 5.20 s (2.0x)"),
+        (Gain(8.0, 1.3e9, changes="types"), "10.4 s \u2192 about 1.30 s (8.0x, changes the types)"),
+    ],
+)
+def test_a_gain_says_what_it_brings_and_what_it_changes(gain: Gain | None, words: str) -> None:
+    """A gain is the time before and after, `about` or, if proven, `at most`; a change of types is mentioned."""
+    assert gain_words(gain, 1.04e10).replace("\u00a0", " ") == words
+
+
+def _limited(limit: Limit, resource: str | None = None) -> Verdict:
+    """Return the verdict of a kernel with a limit, at a unit or at none."""
+    verdict = analyze(make_kernel({"l1_data_share": 0.1})).verdict
+    return replace(verdict, limit=limit, resource=resource)
+
+
+def test_a_limit_names_the_side_that_sets_it() -> None:
+    """A proven factor is given with its side; an unknown one is not mentioned."""
+    limit = Limit(2.1, 5e6, "FP32 arithmetic", proven=True)
+    assert (limit_factor_words(_limited(limit)), limit_cell(limit)) == ("limit 2.1x (FP32 arithmetic)", "2.1x")
+    nothing = Limit(missing="`gpu__time_duration.sum`")
+    assert (limit_factor_words(_limited(nothing)), limit_cell(nothing, "-")) == ("", "-")
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        ("DRAM traffic", "at today's traffic 3.0x (DRAM)"),
+        ("integer arithmetic", "at today's arithmetic 3.0x (integer)"),
+        ("the shortest launch", "at the length of the shortest launch 3.0x"),
+    ],
+)
+def test_what_is_not_proven_is_not_called_a_limit(by: str, said: str) -> None:
+    """It describes what the kernel does today, and is only marked where there is just room for a number."""
+    limit = Limit(3.0, 5e6, by)
+    assert (limit_factor_words(_limited(limit)), limit_cell(limit)) == (said, "~3.0x")
+
+
+def test_above_ten_no_factor_is_said() -> None:
+    """Such a kernel is called far from any limit, or from that of its traffic if only traffic is known."""
+    proven, traffic = Limit(10.1, 5e6, "FP32 arithmetic", proven=True), Limit(140.0, 5e6, "DRAM traffic")
+    assert (limit_factor_words(_limited(proven)), limit_cell(proven)) == ("far from any limit (FP32 arithmetic)", "far")
+    assert limit_factor_words(_limited(traffic)) == "far from any limit of its traffic (DRAM)"
+    assert limit_cell(traffic) == "~far"
+    assert limit_factor_words(_limited(Limit(10.0, 5e6, "FP32 arithmetic", proven=True))).startswith("limit 10x")
+
+
+@pytest.mark.parametrize(
+    ("resource", "said"),
+    [
+        ("l1", "over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)"),
+        ("smem", "over 10x if it moves fewer bytes through shared memory (limit FP32 arithmetic)"),
+        ("alu", "over 10x if it has less work for the ALU pipe (limit FP32 arithmetic)"),
+        ("issue", "over 10x if it issues fewer instructions (limit FP32 arithmetic)"),
+        ("fp32", "far from any limit (FP32 arithmetic)"),
+    ],
+)
+def test_a_kernel_at_a_unit_is_not_far_from_any_limit(resource: str, said: str) -> None:
+    """A full unit can only be relieved if the kernel uses it less; the unit's own side needs no relief."""
+    assert limit_factor_words(_limited(Limit(12.0, 5e6, "FP32 arithmetic", proven=True), resource)) == said
+
+
+def test_a_full_stage_below_its_roof_is_explained() -> None:
+    """1e9 B in 1 ms of 2 TB/s are half of the roof by bytes, while the data stage is full."""
+    counters = {"l1_data_share": 0.994, "l1_tag_bytes": 1e9, "l1_data_peak_bytes_per_s": 2e12, "alu_inst_share": 0.1}
+    words = stage_full_words(analyze(make_kernel(counters))).replace("\u00a0", " ")
+    assert words.startswith("By bytes L1 is at 50 % of its roof: 99 % of its data passes are used")
+    assert "L1 is at 50 % of its roof" in words
+
+
+def test_a_level_full_by_bytes_needs_no_explanation() -> None:
+    """DRAM at 70 % by its bytes is at its place on the roofline."""
+    assert stage_full_words(analyze(make_kernel(MEMORY))) == ""
+
+
+@pytest.mark.parametrize(
+    ("device_peak", "factor", "is_full", "said"),
+    [
+        (3e11, 1.12, True, "at today's traffic 1.1x"),
+        (3e11, 1.6, True, "at today's traffic 1.1x; 1.6x with fewer bytes"),
+        (4.3e11, 1.6, True, "at today's traffic and clock 1.1x; 1.6x at DRAM's full clock"),
+        (4.3e11, 1.6, False, "at today's traffic and clock 1.1x; 1.6x at DRAM's full clock"),
+        (3e11, 1.6, False, "at today's traffic 1.6x"),
+    ],
+)
+def test_what_a_full_memory_allows_today_is_told_from_what_takes_fewer_bytes(
+    device_peak: float, factor: float, said: str, *, is_full: bool
+) -> None:
+    """DRAM at 90 % allows 1.1x; more than that takes another clock, or fewer bytes."""
+    one = samples.every_verdict()[0]
+    kernel = replace(one.kernel, gpu=None, counters={"device_dram_peak_bytes_per_s": device_peak})
+    level = replace(one.levels["dram"], share=0.9, roof=own_roof(3e11, "byte"))
+    verdict = replace(one.verdict, at_roof=is_full, limit=Limit(factor, 1e5, "DRAM traffic"))
+    changed = replace(one, kernel=kernel, levels={**one.levels, "dram": level}, verdict=verdict)
+    assert limit_in_short(changed) == said
