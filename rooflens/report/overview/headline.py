@@ -89,8 +89,11 @@ def _time(kernel: KernelSummary) -> str:
 
 
 def _launches(kernel: KernelSummary) -> int:
-    """Count the launches of a kernel; one launch of several kernels is the launch of none of them."""
-    return 1 if kernel.members else kernel.launch_count
+    """Count the launches of a kernel; one launch of several kernels is the launch of none of them.
+
+    A kernel that no timeline holds has no launch there, and counts as the one of its report.
+    """
+    return 1 if kernel.members else max(1, kernel.launch_count)
 
 
 def _not_profiled(kernels: Sequence[KernelSummary]) -> Headline:

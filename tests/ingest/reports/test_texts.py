@@ -14,7 +14,7 @@ from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.reports import texts
 from rooflens.ingest.reports.read import ReadOptions, read_bytes
 from rooflens.ingest.reports.report import Report
-from rooflens.ingest.reports.texts import Asked, Told, add_texts
+from rooflens.ingest.reports.texts import Asked, TextsAndCode, add_texts
 
 TABLE = Instances({0x1000 + 16 * number: 1.0 + number for number in range(9)}, 45.0)
 OPTIONS = ReadOptions(texts_later=True)
@@ -32,12 +32,12 @@ def reports() -> list[tuple[Path, Report]]:
 def _child(calls: list[list[str]], killer: str = "") -> Any:
     """Stand in for the child: it dies at one report, whatever else it was asked."""
 
-    def in_child(_: object, asked: Sequence[Asked], deadline_s: float) -> list[Told]:
+    def in_child(_: object, asked: Sequence[Asked], deadline_s: float) -> list[TextsAndCode]:
         calls.append([str(one.path) for one in asked])
         assert deadline_s == OPTIONS.deadline_s * len(asked)
         if killer in calls[-1]:
             raise InputError("NVIDIA's reader ended with SIGSEGV")
-        return [Told({}, dict.fromkeys(one.unlisted, FOUND)) for one in asked]
+        return [TextsAndCode({}, dict.fromkeys(one.unlisted, FOUND)) for one in asked]
 
     return in_child
 

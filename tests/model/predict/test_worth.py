@@ -16,7 +16,7 @@ from rooflens.model.records import Pipe
 from rooflens.model.summary import KernelSummary, summarize
 from rooflens.model.verdict.narrower import is_product_on_cuda_cores, pipe_in_type, roofs_over_fp32
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.text.digest.explained import explain
+from rooflens.report.kernel.document import explain
 from rooflens.report.words.worth import worth_words
 
 PIPES = {"fp32": Pipe(2e9, "FLOP", "opcode", share=0.7)}
