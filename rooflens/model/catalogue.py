@@ -334,7 +334,7 @@ DOES = fixed(
         nullable(TRUTH),
         "it waits for the oldest copies alone, not for all; null where nothing tells",
     ),
-    Key("products_left", NUMBER, "groups of wgmma that its waits leave under way; 0 where it waits for all"),
+    Key("products_left", NUMBER, "groups of wgmma that its waits leave under way; 0 for none", "groups"),
     Key("products", TEXT_OR_NULL, "what multiplies, and in which type", value=lambda does: does.products or None),
     Key("older_products", nullable(TRUTH), "by an instruction that is older than the chip's own"),
     Key("load_bytes", NUMBER, "its widest load from global memory", "B"),
@@ -531,7 +531,7 @@ ANATOMY = fixed(
     Key("unroll", NUMBER, "how far its counter steps; null where no one register counts"),
     Key("stages", NUMBER, "tiles in shared memory: the one read, and those that copies bring; null without groups"),
     Key("groups_left", NUMBER, "groups of copies that its waits leave under way; 0 where it waits for all"),
-    Key("products_left", NUMBER, "groups of wgmma that its waits leave under way; 0 where it waits for all"),
+    Key("products_left", NUMBER, "groups of wgmma that its waits leave under way; 0 for none", "groups"),
 )
 
 LOOP = fixed(

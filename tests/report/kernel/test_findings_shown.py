@@ -96,12 +96,6 @@ def test_notes_are_named_with_a_number() -> None:
     assert NOTE.move not in text
 
 
-def test_gains_are_said_not_to_add_up_once_a_page() -> None:
-    """A page with gains says once that they do not add up; a page without gains does not."""
-    assert words_of(html_of(found(STRIDED), found(STRIDED))).count("do not add up") == 1
-    assert "do not add up" not in words_of(html_of(found(NOTE)))
-
-
 @for_all(
     "value, unit, words",
     [

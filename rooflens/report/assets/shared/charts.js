@@ -61,6 +61,8 @@
     });
     figure.view = view;
     figure.zoom = "";
+    // The box of a zoom has no words, and says nothing to those who do not see it.
+    for (const mark of figure.box.querySelectorAll('[class*="_brush"]')) mark.setAttribute("aria-hidden", "true");
     follow(figure);
     if (hasPlane(figure)) watch(figure);
   }
