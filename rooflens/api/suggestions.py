@@ -44,7 +44,6 @@ MEANT: Mapping[str, Mapping[str, str]] = {
         "explain": "rl.open(path)[0].explain()",
         "gpu": "rl.gpus(name)",
         "hotspots": "rl.open(path)[0].hotspots()",
-        "ingest": "rl.ingest_reports(paths, store)",
         "load": "rl.open(path)",
         "read": "rl.open(path)",
     },

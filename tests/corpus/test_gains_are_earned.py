@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.records import Analysis, AnalyzedReport
+from rooflens.model.verdict.collecting import not_profiled
 
 _FEWEST = 31
 """Boundable pairs, of 68, whose slower kernel keeps a gain at medium or high confidence; 49 when this was written."""
@@ -35,7 +36,8 @@ def test_the_first_move_of_an_unknown_kernel_collects(published: list[AnalyzedRe
     offenders = []
     for report in published:
         for analysis in report.analyses:
-            if analysis.verdict.bound == "unknown" and not analysis.kernel.failed:
+            can_collect = not_profiled(analysis.kernel.compute_capability) is None  # else nothing more can be had
+            if analysis.verdict.bound == "unknown" and not analysis.kernel.failed and can_collect:
                 first = next((move for move in analysis.verdict.moves if move.kind not in _IN_VAIN), None)
                 if first is None or first.kind != "collect":
                     offenders.append((report.run.source[-40:], first and first.text[:80]))

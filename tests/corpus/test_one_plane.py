@@ -14,6 +14,7 @@ from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.path.drawing import path_spec
+from rooflens.report.plane.marks import rounded
 from rooflens.report.plane.plane import Plane
 from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import point_rows
@@ -104,7 +105,7 @@ def test_both_planes_of_a_page_place_a_kernel_alike(pages: list[Content]) -> Non
     wrong, held = [], 0
     for page in pages:
         points = {point.at for placed in _planes(page) for point in placed.points if point.nearest}
-        lines = {roof.peak for roofs in page.roofs.values() for roof in (*roofs.levels, *roofs.pipes)}
+        lines = {rounded(roof.peak) for roofs in page.roofs.values() for roof in (*roofs.levels, *roofs.pipes)}
         for ladder in page.ladders:
             if (spec := path_spec(ladder, page.roofs)) is None:
                 continue

@@ -64,7 +64,7 @@ def test_a_report_that_cannot_be_read_is_named_in_the_digest(report: Path, tmp_p
     broken.write_bytes(report.read_bytes()[:3000])
     done = run("analyze", "--format", "digest", report, broken)
     assert done.exit_code == 1
-    assert "Not read: `broken.ncu-rep`: " in done.stdout
+    assert "1 of 2 reports could not be read: `broken.ncu-rep` (" in done.stdout
 
 
 def test_one_kernel_is_explained_by_name_and_by_key(report: Path, store: Path) -> None:
