@@ -33,11 +33,11 @@ def single(reports: list[AnalyzedReport]) -> list[AnalyzedReport]:
     return found
 
 
-def test_a_kernel_takes_under_900_bytes_at_the_median(single: list[AnalyzedReport]) -> None:
-    """The digest of a kernel, with its report's heading, takes at most 900 bytes at the median and 1,500 at most."""
+def test_a_kernel_takes_under_950_bytes_at_the_median(single: list[AnalyzedReport]) -> None:
+    """The digest of a kernel, with its report's heading, and headline, takes under 950 bytes at the median and 1,500 at most."""
     sizes = [len(digest([one]).encode()) for one in single]
     assert len(sizes) > 60
-    assert median(sizes) < 900
+    assert median(sizes) < 950
     assert max(sizes) < 1500
 
 
@@ -67,7 +67,7 @@ def test_a_digest_says_verdict_and_move_and_an_explanation_more(single: list[Ana
         assert "\n- try: " in text
         explained = explain(one, one.analyses[0])
         assert "## What to try, in this order" in explained
-        assert len(explained.encode()) < 9000
+        assert len(explained.encode()) < 10_000
 
 
 def test_the_line_and_the_move_of_a_known_kernel_are_first(reports: list[AnalyzedReport]) -> None:
