@@ -34,7 +34,7 @@ def single(reports: list[AnalyzedReport]) -> list[AnalyzedReport]:
 
 
 def test_a_kernel_takes_under_950_bytes_at_the_median(single: list[AnalyzedReport]) -> None:
-    """The digest of a kernel, with its report's heading, and headline, takes under 950 bytes at the median and 1,500 at most."""
+    """The digest of a kernel with its report's heading and headline takes under 950 bytes at the median, at most 1,500."""
     sizes = [len(digest([one]).encode()) for one in single]
     assert len(sizes) > 60
     assert median(sizes) < 950
@@ -60,7 +60,7 @@ def test_no_digest_of_a_report_is_over_its_size(reports: list[AnalyzedReport]) -
 
 
 def test_a_digest_says_verdict_and_move_and_an_explanation_more(single: list[AnalyzedReport]) -> None:
-    """Each kernel has a confidence and a move, and its explanation takes less than 9 kB."""
+    """Each kernel has a confidence and a move, and its explanation takes less than 10 kB."""
     for one in single:
         text = digest([one])
         assert "Confidence " in text
