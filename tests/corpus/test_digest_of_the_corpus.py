@@ -34,7 +34,7 @@ def single(reports: list[AnalyzedReport]) -> list[AnalyzedReport]:
 
 
 def test_a_kernel_takes_under_950_bytes_at_the_median(single: list[AnalyzedReport]) -> None:
-    """The digest of a kernel with its report's heading and headline takes under 950 bytes at the median, at most 1,500."""
+    """A kernel's digest with heading and headline takes under 950 bytes at the median, 1,500 at most."""
     sizes = [len(digest([one]).encode()) for one in single]
     assert len(sizes) > 60
     assert median(sizes) < 950
