@@ -91,6 +91,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/path": "format model/* report/document report/words report/plane",
     "report/ladder_data": "model/* report/words",
     "report/content": "format errors model/*",
+    "report/notebook": "errors model/* report/content report/kernel report/overview report/roofline report/templates",
     "report/html": "format model/verdict_classes report/document",
     "report/templates": "format model/* report/document report/words report/html",
     "report/plane": "format model/* report/words report/html",
@@ -241,7 +242,7 @@ def test_only_the_report_has_templates() -> None:
 
 
 _TAG = re.compile(
-    r"(?<!\?P)</?(?:a|aside|b|body|br|button|code|d[dlt]|details|div|em|figure|form|h[1-6]|head|html|i|img|input|label|li|main|"
+    r"(?<!\?P)</?(?:a|aside|b|body|br|button|code|d[dlt]|details|div|em|figure|form|h[1-6]|head|html|i|iframe|img|input|label|li|main|"
     r"nav|ol|p|pre|rect|script|section|select|small|span|strong|style|summary|svg|t[dhr]|table|tbody|thead|u|ul)"
     r"(?=[\s/>]|$)(?!>[\w<(\[])"
 )

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 import rooflens as rl
 from rooflens.analyzing import analyze_paths
-from rooflens.api import rendering
 from rooflens.mcp.answers import Answers
 from rooflens.mcp.root import Root
 from rooflens.model.findings import find
+from rooflens.report import notebook
 from rooflens.report.kernel.document import KernelView, kernel_document
 from rooflens.report.words import gain_and_limit, headline
 from rooflens.report.writers.markdown import to_markdown
@@ -90,6 +90,6 @@ def test_a_word_of_a_finding_is_made_in_one_place(
         "JSON": of_kernels(found).text("json"),
         "page": of_report(found, "MW", Expected()).text("html"),
         "MCP": Answers(Root(reports)).explain_kernel(file.name, analysis.key).text,
-        "notebook": rendering.finding_html(next(one for one in analysis.findings if one.id == rule.id)),
+        "notebook": notebook.finding_html(next(one for one in analysis.findings if one.id == rule.id)),
     }
     assert [name for name, text in texts.items() if NEW not in text] == []

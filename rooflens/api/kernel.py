@@ -150,7 +150,7 @@ class Kernel(Mapping[str, Any]):
 
     def _repr_html_(self) -> str:
         """Write the HTML that a notebook shows: verdict and findings, without script."""
-        from rooflens.api.rendering import kernel_html
+        from rooflens.report.notebook import kernel_html
 
         return kernel_html(self._source.report, self._analysis)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from rooflens.model.records import Finding, Level
 
 
 def shell() -> Any:
@@ -41,9 +42,30 @@ def show_page(page: Callable[[], str], height: int, name: str) -> None:
     if shown is None:
         hint = f'write it to a file, `{name}.save("page.html")`, and open that in a browser'
         raise UsageError("only a notebook can show a page", hint)
-    # The frame has its own origin, and cannot reach anything in the notebook.
-    frame = (
-        f'<iframe sandbox="allow-scripts allow-downloads" style="border:1px solid #888;width:100%;'
-        f'height:{height:d}px" srcdoc="{escape(page())}"></iframe>'
+    from rooflens.report.templates import write_frame
+
+    shown(
+        {"text/html": str(write_frame(page(), height)), "text/plain": "the page of rooflens, which only HTML can show"},
+        raw=True,
     )
-    shown({"text/html": frame, "text/plain": "the page of rooflens, which only HTML can show"}, raw=True)
+
+
+def register(shell: Any) -> None:
+    """Let a notebook's shell show records of the model: findings and levels have no methods of their own."""
+    from rooflens.model import records
+
+    formatter = shell.display_formatter.formatters["text/html"]
+    formatter.for_type(records.Finding, _finding)
+    formatter.for_type(records.Level, _level)
+
+
+def _finding(finding: Finding) -> str:
+    from rooflens.report.notebook import finding_html
+
+    return finding_html(finding)
+
+
+def _level(level: Level) -> str:
+    from rooflens.report.notebook import level_html
+
+    return level_html(level)

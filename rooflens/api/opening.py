@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from rooflens.analyzing import Analyzed, Basis, analyze_inputs, analyze_store, read_thresholds, read_timeline
-from rooflens.api import notebook, rendering
+from rooflens.api import notebook
 from rooflens.api.report import Report
 from rooflens.api.sources import Source
 from rooflens.errors import UsageError
@@ -85,7 +85,7 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         )
         warnings.warn(f"{message}: `failures` of what `open` returned says why", UserWarning, stacklevel=2)
     if (shell := notebook.shell()) is not None:
-        rendering.register(shell)
+        notebook.register(shell)
     sources = {report.run.digest: Source(report, places[report.run.digest], gpu) for report in found.reports}
     selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))
     chosen = found.only(select(found.reports, selection))

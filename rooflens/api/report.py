@@ -505,10 +505,10 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Write the first screen for a notebook: no script, and no markup from names."""
-        from rooflens.api.rendering import report_html
+        from rooflens.report.notebook import report_html
 
         unread = [f"{source}: {error}; {error.hint}" for source, error in self.failures]
-        return report_html(self._found, (self._words(), *unread, *self.warnings))
+        return report_html(self._found.reports, self._found.limits, (self._words(), *unread, *self.warnings))
 
     def _words(self) -> str:
         failed = sum(kernel.status == "failed" for kernel in self.kernels)

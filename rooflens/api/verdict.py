@@ -35,7 +35,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """Write the HTML that a notebook shows: sentence, gain and limit."""
-        from rooflens.api.rendering import verdict_html
+        from rooflens.report.notebook import verdict_html
 
         return verdict_html(self._record)
 

@@ -82,6 +82,11 @@ def write_for_notebook(answer: Words, first: Opportunities | None, notes: Sequen
     return Markup(_macros().in_notebook(answer, first, notes, picture))  # noqa: S704 -- autoescaped
 
 
+def write_frame(page: str, height_px: int) -> Markup:
+    """Write a page as a frame of another one: it has its own origin, and can reach nothing around it."""
+    return Markup(_macros().frame(escape(page), height_px))  # noqa: S704 -- autoescaped
+
+
 def write_words(words: Words) -> Markup:
     """Write a line of words."""
     if isinstance(words, str) and "`" not in words:  # most are, and a macro takes ten times as long

@@ -17,13 +17,13 @@ from msgspec.structs import asdict
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
 import rooflens as rl
-from rooflens.api.rendering import finding_html, level_html
 from rooflens.api.spots import Hotspot
 from rooflens.cli.group import main
 from rooflens.errors import InputError, UsageError
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model import records
 from rooflens.report.html.theme import LOOKS
+from rooflens.report.notebook import finding_html, level_html
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>\x1b[31m\u202egemm'
 
