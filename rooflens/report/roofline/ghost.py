@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import altair as alt
@@ -11,10 +11,13 @@ import altair as alt
 from rooflens.model.records import Gain
 from rooflens.report.plane.marks import AT, QUIET, at_spot, leads, rounded, written
 from rooflens.report.plane.plane import ALL, OWN, Plane, Point
-from rooflens.report.plane.viewport import SIZES, Sheet, SizeClass
+from rooflens.report.plane.viewport import SIZES, Sheet
 from rooflens.report.roofline.choices import after_words, ghost_at, ghost_labels
 from rooflens.report.roofline.layers import SPOT_AT_LEVEL
 from rooflens.report.roofline.selection import ghost_place
+
+MOST_PLACED = 40
+"""Launches whose ghosts have words, those with most at stake first; of others the pointer tells the time."""
 
 
 def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
@@ -24,6 +27,11 @@ def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
     """
     slopes = {key: roof.peak for roof in plane.level_roofs for key in roof.keys}
     several = Counter(launch.group_key for launch in plane.launches)
+    sheets, own = _sheets(plane), defaultdict[str, list[Point]](list)
+    for point in plane.points:
+        own[point.launch.key].append(point)
+    ranks = {point.launch.key: point.launch.rank for point in plane.points if point.launch.rank}
+    worded = {picked, *sorted(ranks, key=lambda key: ranks[key])[:MOST_PLACED]}
     return [
         {
             "k": point.launch.key,
@@ -37,7 +45,7 @@ def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
             "y0": rounded(point.per_s),
             "after": after_words(gain),
             "label": ghost_labels(at, gain, each=several[point.launch.group_key] > 1)[0],
-            "p": _places(plane, point, (at, gain)),
+            "p": _places(plane, point, own[point.launch.key], (at, gain), sheets) if point.launch.key in worded else {},
         }
         for point in plane.points
         if point.launch.rank or point.launch.key == picked
@@ -46,15 +54,27 @@ def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
     ]
 
 
-def _places(plane: Plane, point: Point, move: tuple[int, Gain]) -> dict[str, list[list[Any] | None]]:
+def _sheets(plane: Plane) -> dict[str, list[Sheet]]:
+    """Lay out the plane at each level and size once: what is in sight is found among all its points."""
+    return {
+        level: [
+            Sheet(x_domain, y_domain, size.width_px, size.height_px)
+            for x_domain, y_domain in ((plane.x_domain(level), plane.y_domain(level)),)
+            for size in SIZES
+        ]
+        for level in plane.choices
+    }
+
+
+def _places(
+    plane: Plane, point: Point, own: Sequence[Point], move: tuple[int, Gain], sheets: dict[str, list[Sheet]]
+) -> dict[str, list[list[Any] | None]]:
     levels = [level for level in plane.choices if level == point.level or (point.nearest and level in {ALL, OWN})]
-    return {level: [_place(plane, point, move, level, size) for size in SIZES] for level in levels}
-
-
-def _place(plane: Plane, point: Point, move: tuple[int, Gain], level: str, size: SizeClass) -> list[Any] | None:
-    view = Sheet(plane.x_domain(level), plane.y_domain(level), size.width_px, size.height_px)
-    found = ghost_place(plane, point, move, view, level)
-    return ["", *found.row[1:]] if found else None
+    found = {
+        level: [ghost_place(plane, point, move, own=own, view=sheet, level=level) for sheet in sheets[level]]
+        for level in levels
+    }
+    return {level: [["", *one.row[1:]] if one else None for one in places] for level, places in found.items()}
 
 
 def ghost_layers(shown: str, size: alt.ExprRef, asked: str) -> Iterator[alt.Chart]:
