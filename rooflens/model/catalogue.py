@@ -497,11 +497,6 @@ HOTSPOT = fixed(
 )
 
 
-def _of_loop(measure: str) -> Callable[[Any], float]:
-    """Take an amount of a loop, inner ones too; nothing was counted where it is left out."""
-    return lambda judged: judged.loop.amounts.get(measure, 0)
-
-
 ANATOMY = fixed(
     Key("instructions", NUMBER, "warp instructions a trip"),
     Key("by_kind", mapping(NUMBER), "the same by purpose"),

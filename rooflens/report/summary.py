@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from rooflens import format as fmt
 from rooflens.model.failed import ALL_NAN
@@ -27,6 +28,7 @@ from rooflens.model.summary import (
     time_part,
 )
 from rooflens.model.verdict.sentences import unmeasured_words
+from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.words.findings import confidence_words, least_sure, sureness
 from rooflens.report.words.gain_and_limit import best_gain_words, gain_figure, limit_in_short, limit_words, reason_words
@@ -312,6 +314,12 @@ def _profiled(analyses: Iterable[Analysis]) -> list[Profiled]:
         Profiled(*identity(one), one.gpu_time_ns or 0.0, one.kernel.counters.get("sm_clock_hz"), cautions(one))
         for one in timed(analyses)
     ]
+
+
+def changed_thresholds(limits: Thresholds) -> list[str]:
+    """List the thresholds that are not the shipped ones, each with its value."""
+    usual = default_thresholds()
+    return [f"{name} {value:g}" for name, value in asdict(limits).items() if value != getattr(usual, name)]
 
 
 def facts(content: Content) -> list[str]:

@@ -20,7 +20,6 @@ from rooflens.report.html import blocks
 from rooflens.report.html.embed import json_text
 from rooflens.report.html.theme import LOOKS, css_class, is_hollow
 from rooflens.report.words import labels
-from rooflens.report.words.gain_and_limit import gain_figure, gain_how
 
 
 class Drawing(Struct, frozen=True):
@@ -152,26 +151,19 @@ def _environment() -> Environment:
         finalize=lambda value: blocks.safe(value) if type(value) is str else value,
     )
     environment.filters.update(
-        number=fmt.significant,
         grouped="{:,}".format,
         si=fmt.si,
         duration=fmt.duration,
-        seconds=lambda seconds: fmt.duration(seconds * 1e9),
         percent=fmt.percent,
         factor=fmt.factor,
         intensity=fmt.intensity,
         bare_intensity=fmt.bare_intensity,
-        given_percent=fmt.given_percent,
         limit=fmt.exact_duration,
         cut=fmt.cut_middle,
         date=fmt.date,
-        level=resource_label,
         resource=resource_label,
-        stall=labels.stall_label,
         flag=labels.flag_label,
         flag_name=labels.flag_name,
-        figure=gain_figure,
-        how=gain_how,
         words=write_words,
         css=css_class,
         bound_of=bound_of,
@@ -186,7 +178,6 @@ def _environment() -> Environment:
     environment.tests["hollow"] = is_hollow
     environment.globals.update(
         classes=SHOWN_CLASSES,
-        bound_labels=labels.BOUND_LABELS,
         looks=LOOKS,
         count=fmt.count,
         missing=fmt.MISSING,

@@ -23,8 +23,6 @@ from rooflens.model.inside.instruction import Instruction
 from rooflens.model.records import Loop, LoopKind
 from rooflens.model.roofline.opcodes import opcode_group, tensor_op, thread_flop
 
-_SAME_RUNS = 1e-9
-
 
 class Rows(Struct, frozen=True):
     """What loops were found in.

@@ -44,9 +44,6 @@ PARTIAL: Mapping[str, frozenset[str]] = {
 }
 """Level -> stages that say nothing of the rest of that level."""
 
-PER_CENTS_OF_L1 = frozenset({LSU_INPUT, WHOLE})
-"""Stages of L1 that NVIDIA's per cents of whole units give, as ncu prints them: no part of its data path."""
-
 _ONE_UNIT = 0.00025
 """Two of NVIDIA's per cents that are equal to the digits printed are of one unit."""
 _TELLING = 0.1

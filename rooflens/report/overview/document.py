@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from rooflens import __version__
 from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import timed
 from rooflens.model.summary import notes, summarize
-from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import (
     Block,
@@ -48,7 +47,7 @@ from rooflens.report.overview.steps import (
     type_lines,
     unread_lines,
 )
-from rooflens.report.summary import counts, flag_counts, segments, synthetic_words
+from rooflens.report.summary import changed_thresholds, counts, flag_counts, segments, synthetic_words
 from rooflens.report.summary import facts as facts_of
 from rooflens.report.words.gain_and_limit import TODAY
 from rooflens.report.words.labels import BOUND_LABELS, flag_name
@@ -222,8 +221,7 @@ def uncertain_in_brief(content: Content, _: Asked) -> Document:
 
 def method(content: Content, _: Asked) -> Document:
     """Say how the numbers were made, where they came from, and by what."""
-    usual = default_thresholds()
-    changed = [f"{name} {value:g}" for name, value in asdict(content.limits).items() if value != getattr(usual, name)]
+    changed = changed_thresholds(content.limits)
     reports: list[Words] = [(file_words(run.source), f" ({run.digest[:12]})") for run in content.runs]
     counted = flag_counts(map(notes, timed(content.analyses)))
     about = ", ".join(f"{flag_name(flag)} ({amount:,})" for flag, amount in counted)

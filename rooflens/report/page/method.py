@@ -6,16 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from markupsafe import Markup
-from msgspec.structs import asdict
 
 from rooflens import __version__
 from rooflens.format import sentence_case
 from rooflens.model.about import about, named
 from rooflens.model.knowledge.items import KINDS
 from rooflens.model.records import timed
-from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
-from rooflens.report.summary import facts
+from rooflens.report.summary import changed_thresholds, facts
 from rooflens.report.templates import render
 
 
@@ -36,13 +34,11 @@ def explanations(content: Content) -> Markup:
 
 def method(content: Content) -> Markup:
     """Explain how each number was made."""
-    limits, usual = content.limits, default_thresholds()
-    changed = [f"{name} {value:g}" for name, value in asdict(limits).items() if value != getattr(usual, name)]
     return render(
         "report/page#method",
         content=content,
-        limits=limits,
-        changed=changed,
+        limits=content.limits,
+        changed=changed_thresholds(content.limits),
         version=__version__,
         facts=facts(content),
         sources=counter_sources(one.kernel.counter_sources for one in timed(content.analyses)),

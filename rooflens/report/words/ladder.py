@@ -40,9 +40,6 @@ LOG_FROM = 10.0
 LOG_AIR = 2.0
 """From this range of times on bars are by decades, and begin at the shortest time over `LOG_AIR`."""
 
-LEFT_NAMED = 3
-"""Versions that a headline names as not compared; of more it says how many."""
-
 NO_BAR = "not compared"
 
 AGAINST = "against first"
@@ -52,7 +49,6 @@ AS_FAST_WORDS = "as fast"
 
 NAME_WIDTH = 48
 BLOCKS = "▁▂▃▄▅▆▇█"
-PLAIN_BLOCKS = "_.-=+*#@"
 
 
 class LadderRow(Struct, frozen=True):

@@ -63,10 +63,10 @@ def test_the_page_of_tensor_kernels_holds_the_table_of_the_code() -> None:
     table = page[page.index("| step | due where") :].partition("\n\n")[0].splitlines()[2:]
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
     told = []
-    for before, one in zip((None, *LADDER), LADDER, strict=False):
-        name = "" if before is not None and before.step == one.step else one.name
-        since = "" if one.since == (7, 0) else ".".join(map(str, one.since))
-        told.append([name, since, *(words or "" for words in structs.astuple(one.spelling))])
+    for rung in LADDER:
+        for at, (capability, spelling) in enumerate(rung.spellings.items()):
+            since = "" if capability == (7, 0) else ".".join(map(str, capability))
+            told.append(["" if at else rung.name, since, *(words or "" for words in structs.astuple(spelling))])
     assert [[row[0], *row[2:]] for row in rows] == told
 
 
