@@ -94,8 +94,8 @@ CAPABILITIES = {
         *("report/page/sweeps.py", "cli/commands/predict.py", "cli/expectations.py"),
     ),
     "timelines": (
-        *("ingest/timelines", "model/timeline.py", "model/unprofiled.py"),
-        *("report/trace", "report/words/program.py", "report/words/trace.py", "report/page/program_map.py"),
+        *("ingest/timelines", "model/unprofiled.py"),
+        *("report/program", "report/words/program.py", "report/page/program_map.py"),
         *("writing/annotating.py", "cli/commands/annotate.py"),
     ),
     "store": ("model/store", "cli/commands/ingest.py"),

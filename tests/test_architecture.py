@@ -29,14 +29,14 @@ MAY_IMPORT: dict[str, str] = {
     "local_gpu": "errors processes cuda_device",
     "cuda_device": "",
     "analyzing": "format errors files collect ingest/* model/* workloads",
-    "tracing": "errors ingest/reports ingest/timelines model/program model/records model/selecting",
+    "programs": "errors ingest/reports ingest/timelines model/program model/records model/selecting",
     "machine": "",
     "writing": "errors files format analyzing ingest/messages ingest/metrics collect ingest/reports ingest/timelines "
     "model/* report/* workloads",
-    "api": "format globs errors addresses files analyzing tracing writing collect ingest/* model/* report/*",
+    "api": "format globs errors addresses files analyzing programs writing collect ingest/* model/* report/*",
     "__main__": "cli",
-    "cli": "format errors addresses checking files machine analyzing tracing writing collect ingest/* model/* report/* "
-    "workloads",
+    "cli": "format errors addresses checking files machine analyzing programs writing collect ingest/* model/* "
+    "report/* workloads",
     "cli/commands": "format errors addresses files cli analyzing writing collect mcp ingest/* model/* report/* "
     "workloads",
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
@@ -47,9 +47,9 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/reports": "errors addresses cache files format machine processes ingest/cubin ingest/exports "
     "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
     "model/inside model/roofline model/counters model/store checking",
-    "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
+    "ingest/timelines": "errors format processes ingest/reports model/program model/unprofiled",
     "collect": "errors files local_gpu processes ingest/reports ingest/timelines model/cases model/counters model/keys "
-    "model/knowledge model/records model/roofline model/timeline model/unprofiled workloads",
+    "model/knowledge model/records model/roofline model/program model/unprofiled workloads",
     "workloads": "errors cache checking files processes local_gpu model/verdict_classes model/cases model/records",
     "model/verdict_classes": "",
     "model/calibration": "",
@@ -57,7 +57,6 @@ MAY_IMPORT: dict[str, str] = {
     "model/records": "format model/verdict_classes model/calibration model/unprofiled",
     "model/failed": "errors model/records",
     "model/keys": "format model/records",
-    "model/timeline": "model/records model/keys model/unprofiled",
     "model/selecting": "errors format globs model/records model/keys",
     "model/cases": "errors model/verdict_classes model/records",
     "model/counters": "errors",
@@ -79,7 +78,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/store": "errors addresses model/catalogue model/records model/summary model/unprofiled model/verdict "
     "model/analyze",
     "model/program": "errors format model/verdict_classes model/keys model/knowledge model/predict model/records "
-    "model/roofline model/selecting model/summary model/timeline model/unprofiled",
+    "model/roofline model/selecting model/summary model/unprofiled",
     "model/predict": "format globs errors checking model/cases model/verdict_classes model/knowledge model/records "
     "model/ranking model/roofline model/summary model/verdict",
     "model/compare": "format errors model/verdict_classes model/counters model/keys model/records model/roofline "
@@ -109,11 +108,11 @@ MAY_IMPORT: dict[str, str] = {
     "report/writers",
     "report/text/digest": "format errors model/* report/document report/words report/token_budget report/content "
     "report/overview report/text report/writers",
-    "mcp": "errors format analyzing tracing writing ingest/* model/* report/*",
+    "mcp": "errors format analyzing programs writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/words report/html report/overview report/path "
     "report/plane report/roofline report/summary report/ladder_data report/data",
     "report/forecast": "format errors model/* report/document report/words report/plane report/data",
-    "report/trace": "errors format model/* report/document report/plane report/token_budget report/text report/words "
+    "report/program": "errors format model/* report/document report/plane report/token_budget report/text report/words "
     "report/writers",
 }
 """Room -> the rooms that it may import from; files beside rooms count as rooms."""

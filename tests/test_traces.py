@@ -27,8 +27,8 @@ from rooflens.errors import NoMatchError
 from rooflens.mcp.answers import Answers
 from rooflens.mcp.root import Root
 from rooflens.model.roofline.datasheets import the_datasheet
+from rooflens.programs import read_programs
 from rooflens.report.data import traces_schema_text
-from rooflens.tracing import read_programs
 
 ROOT = Path(__file__).parents[1]
 OUTCOMES = ROOT.parent / "shared" / "outcomes" / "timelines"
@@ -528,7 +528,7 @@ def test_a_trace_alone_starts_without_what_reports_need() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     loaded = done.stdout.split()
-    assert "rooflens.tracing" in loaded
+    assert "rooflens.programs" in loaded
     barred = ("rooflens.analyzing", "rooflens.model.findings", "rooflens.model.verdict.", "pyarrow", "jinja2", "altair")
     assert not [name for name in loaded if name.startswith(barred)]
 

@@ -175,7 +175,7 @@ def trace(
     (12, 2)
     """
     from rooflens.model.selecting import Selection
-    from rooflens.tracing import read_programs
+    from rooflens.programs import read_programs
 
     kernels, ranges = ((given,) if isinstance(given, str) else tuple(given) for given in (kernel, nvtx))
     opened = _opened(reports).analyzed.reports if reports else ()

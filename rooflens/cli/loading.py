@@ -231,7 +231,7 @@ def answer_of(traces: Traces, wanted: Wanted, view: View | None = None) -> Answe
     from msgspec.structs import replace
 
     from rooflens.model.selecting import Selection
-    from rooflens.tracing import read_programs
+    from rooflens.programs import read_programs
     from rooflens.writing.answers import of_traces
 
     reports: tuple[AnalyzedReport, ...] = ()

@@ -19,7 +19,7 @@ from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.program.program import Program
 from rooflens.model.selecting import Selection
 from rooflens.model.store import MARKER
-from rooflens.tracing import read_programs
+from rooflens.programs import read_programs
 
 Stamp = tuple[tuple[str, int, int], ...]
 """Path, time of the last change in nanoseconds, and size in bytes of each file read."""

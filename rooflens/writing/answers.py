@@ -228,7 +228,7 @@ def of_what_if(answers: Sequence[WhatIf]) -> Answer:
 
 def of_traces(programs: Sequence[Program], view: View | None = None) -> Answer:
     """Answer how long the kernels of timelines take without a report, what can be won, and what to profile."""
-    from rooflens.report.trace.document import heading, traces_document
+    from rooflens.report.program.document import heading, traces_document
 
     how = view or View()
 
@@ -243,7 +243,7 @@ def of_traces(programs: Sequence[Program], view: View | None = None) -> Answer:
         return traces_csv(programs, raw_cells=how.raw_cells)
 
     def digest() -> str:
-        from rooflens.report.trace.digest import digest as shortened
+        from rooflens.report.program.digest import digest as shortened
 
         return shortened(programs, how.max_tokens, how.top)
 

@@ -46,8 +46,8 @@ from rooflens.model.analyze import analyze
 from rooflens.model.failed import BUG_HINT, is_bug
 from rooflens.model.program import operators
 from rooflens.model.store import MARKER
+from rooflens.programs import read_programs
 from rooflens.report.data import to_json
-from rooflens.tracing import read_programs
 from rooflens.writing.answers import of_traces
 
 sys.path += [

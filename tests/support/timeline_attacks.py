@@ -32,7 +32,14 @@ from support.timelines import Launched, write_export
 MOST_SECONDS, MOST_STOP_SECONDS = 10.0, 1.0
 MOST_BYTES = 1 << 30
 
-_LOADED = ("cli.group", "cli.loading", "analyzing", "writing.annotating", "ingest.timelines.read", "model.timeline")
+_LOADED = (
+    "cli.group",
+    "cli.loading",
+    "analyzing",
+    "writing.annotating",
+    "ingest.timelines.read",
+    "model.program.timeline",
+)
 
 _NAMES = ("void ns::often<4>(float*)", "rare(float*)", "triton_poi_fused_add_0", "void f<[lambda(int) (instance 1)]>()")
 _ODD: tuple[Any, ...] = (

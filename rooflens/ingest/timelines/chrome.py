@@ -15,7 +15,7 @@ from rooflens.ingest.timelines.budget import READING, Budget
 from rooflens.ingest.timelines.columns import Columns
 from rooflens.ingest.timelines.events import read_events
 from rooflens.ingest.timelines.launched import Launched
-from rooflens.model.timeline import Timeline
+from rooflens.model.program.timeline import Timeline
 
 KIND = "PyTorch profiler"
 

@@ -20,7 +20,7 @@ from rooflens.ingest.timelines.events import Piece
 from rooflens.ingest.timelines.kernel_events import LATEST_NS, MOST_BLOCKS, id_of, index_of, shape_of, span_of, text_of
 from rooflens.ingest.timelines.kineto import NO_ARGUMENTS, Arguments, Event, event_of
 from rooflens.ingest.timelines.spans import NONE, Spans
-from rooflens.model.timeline import BusyEvent
+from rooflens.model.program.timeline import BusyEvent
 
 _OTHERS = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 _RUNTIME = ("cuda_runtime", "cuda_driver", "runtime")

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from rooflens.format import bounded_name
-from rooflens.model.timeline import KernelEvent
+from rooflens.model.program.timeline import KernelEvent
 
 LATEST_NS = 1 << 62
 """The year 2116: the sum of two times still fits into 64 bits."""

@@ -17,7 +17,7 @@ from rooflens.ingest.timelines.kernel_events import LATEST_NS, text_of
 from rooflens.ingest.timelines.kineto import value_of
 from rooflens.ingest.timelines.ranges import OpenRanges, Paths
 from rooflens.ingest.timelines.spans import NONE, Spans
-from rooflens.model.timeline import KernelEvent, Operands
+from rooflens.model.program.timeline import KernelEvent, Operands
 
 _MOST_ARGUMENTS, _MOST_DIMENSIONS, _LONGEST_ARGUMENT = 64, 16, 100
 """Limits of a call: arguments of an operator, dimensions of a tensor, characters of a type or value."""

@@ -21,7 +21,7 @@ from rooflens.format import LONGEST_NAME, bounded_name
 from rooflens.ingest.reports.unpacking import first_bytes
 from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, Budget
 from rooflens.ingest.timelines.ranges import OUTERMOST_FIRST, OpenRanges, Paths, Range
-from rooflens.model.timeline import NSYS, BusyEvent, KernelEvent, Timeline
+from rooflens.model.program.timeline import NSYS, BusyEvent, KernelEvent, Timeline
 from rooflens.processes import capture, find_program
 
 if TYPE_CHECKING:

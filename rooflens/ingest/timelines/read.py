@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
 
-    from rooflens.model.timeline import Timeline
+    from rooflens.model.program.timeline import Timeline
 
 _HINT = (
     "give an SQLite export of nsys (`nsys export --type sqlite REPORT.nsys-rep`) "

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from rooflens.format import count
 from rooflens.model.program.program import OfShape, Program, ProgramKernel, in_order
+from rooflens.model.program.timeline import Matching
 from rooflens.model.records import Analysis
 from rooflens.model.summary import median_launch
-from rooflens.model.timeline import Matching
 
 
 def refined(program: Program, analyses: Sequence[Analysis]) -> Program:

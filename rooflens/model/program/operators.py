@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from rooflens.model.timeline import Operands
+    from rooflens.model.program.timeline import Operands
 
 _TYPES: Mapping[str, tuple[str, int]] = MappingProxyType(
     {

@@ -23,8 +23,8 @@ from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.options import Options
 from rooflens.model.program.operators import OddOperandsError, Work, work_of_call
+from rooflens.model.program.timeline import NSYS, KernelEvent, Operands, Timeline, measure
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
-from rooflens.model.timeline import NSYS, KernelEvent, Operands, Timeline, measure
 from rooflens.model.verdict_classes import shown_class
 
 if TYPE_CHECKING:

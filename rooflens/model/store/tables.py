@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, get_type_hints
 
 import pyarrow as pa
-from msgspec import Struct, msgpack
+from msgspec import Struct, convert, msgpack
 from msgspec.structs import asdict as fields_of
 
 from rooflens.model.analyze import MODEL_VERSION
@@ -283,9 +283,17 @@ def run_table(run: Run, ingested_unix_s: int, files: Mapping[str, int | None]) -
 
 
 def runs_from_table(table: pa.Table) -> list[Run]:
-    """Make runs from rows of `runs`."""
-    columns = [table[name].to_pylist() for name in Run.__struct_fields__]
-    return [Run(*row) for row in zip(*columns, strict=True)]
+    """Make runs from rows of `runs`.
+
+    Raises:
+        ValidationError: A column that every report has is null, or of another type.
+    """
+    columns = {name: table[name].to_pylist() for name in Run.__struct_fields__}
+    rows = zip(*columns.values(), strict=True)
+    return convert(
+        [{name: value for name, value in zip(columns, row, strict=True) if value is not None} for row in rows],
+        list[Run],
+    )
 
 
 def kernel_table(kernels: Sequence[Kernel]) -> pa.Table:

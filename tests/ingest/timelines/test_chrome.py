@@ -14,7 +14,7 @@ from support.traces import Event, host, kernel, launch, write_trace
 
 from rooflens.errors import InputError
 from rooflens.ingest.timelines.chrome import read_trace
-from rooflens.model.timeline import BusyEvent, KernelEvent, Operands
+from rooflens.model.program.timeline import BusyEvent, KernelEvent, Operands
 
 
 def _step() -> list[Event]:

@@ -11,7 +11,7 @@ from rooflens.model.predict.forecast import work_of
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.sizes import checked_sizes
 from rooflens.model.program.operators import OPERATORS, OddOperandsError, work_of_call
-from rooflens.model.timeline import Operands
+from rooflens.model.program.timeline import Operands
 
 F, H, B, D = "float", "c10::Half", "c10::BFloat16", "double"
 S, N = "Scalar", ""

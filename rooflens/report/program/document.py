@@ -32,7 +32,7 @@ from rooflens.report.document import (
     few,
     paragraph,
 )
-from rooflens.report.words.trace import without_step
+from rooflens.report.program.words import without_step
 
 if TYPE_CHECKING:
     from rooflens.model.catalogue import Key
@@ -161,7 +161,7 @@ def _blocks(programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, b
 
 def _drawn(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
     """Yield what only pages show: where the time goes, what to look at first, and beside it the roofline."""
-    from rooflens.report.trace import charts  # noqa: PLC0415 - terminals draw nothing
+    from rooflens.report.program import charts  # noqa: PLC0415 - terminals draw nothing
 
     drawn_map = charts.program_map(programs, whole, names)
     if drawn_map is not None:

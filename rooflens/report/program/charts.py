@@ -14,8 +14,8 @@ from rooflens.model.program.program import Program, ProgramKernel
 from rooflens.model.program.ranks import Joined
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
 from rooflens.report.document import Below, Cell, Chart, Fact, Map, Opportunities, Opportunity, Strip, Words
+from rooflens.report.program.words import without_step
 from rooflens.report.words.strips import NO_KERNEL, blank, mapped, strip_of
-from rooflens.report.words.trace import without_step
 
 _PLACES: Mapping[str, Callable[[ProgramKernel], str | None]] = {
     "module": attrgetter("module"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.kernels import make_kernel
 from support.loops import for_all
 
-from rooflens.model.timeline import KernelEvent, Matching, normal_name
+from rooflens.model.program.timeline import KernelEvent, Matching, normal_name
 
 GRID, BLOCK = (8, 1, 1), (256, 1, 1)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rooflens.model.program.program import Program
 from rooflens.report.document import Block, Column, Document, Table
+from rooflens.report.program.document import SHOWN, traces_document
 from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS
-from rooflens.report.trace.document import SHOWN, traces_document
 from rooflens.report.writers.markdown import to_markdown
 
 _KEPT = ("kernel", "time", "share", "launches", "floor", "to win", "operator", "shape", "from", "first move")
