@@ -529,7 +529,10 @@ class Store:
 
         with _reading(table):
             # Dataset.to_table takes twice as long for small files.
-            return pa.concat_tables(self._files.read(read, digests)).unify_dictionaries()
+            rows = pa.concat_tables(self._files.read(read, digests)).unify_dictionaries()
+            if "digest" in schema.names and not set(pc.unique(rows["digest"]).to_pylist()) <= {*digests}:
+                raise ValueError("it holds rows of another report")
+            return rows
 
     def _is_marked(self) -> bool:
         """Return whether the place is a store of this version.

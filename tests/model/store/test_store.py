@@ -289,6 +289,39 @@ def test_damaged_kernels_cost_their_report(tmp_path: Path, damage: Callable[[Pat
     assert {report.run.digest for report in stored(tmp_path)} == {*DIGESTS[:3]}
 
 
+def nameless(file: Path, _: Path) -> None:
+    """Write a file of `runs` anew, without the source of its report."""
+    rows = pq.read_table(file)
+    at = rows.column_names.index("source")
+    pq.write_table(rows.set_column(at, rows.field(at), pa.nulls(rows.num_rows, pa.string())), file)
+
+
+def foreign(file: Path, _: Path) -> None:
+    """Write a file anew, with the digest of another report in its rows."""
+    rows = pq.read_table(file)
+    at = rows.column_names.index("digest")
+    pq.write_table(rows.set_column(at, rows.field(at), pa.array(["f" * 64] * rows.num_rows)), file)
+
+
+@pytest.mark.parametrize(
+    ("table", "damage"), [("runs", nameless), *((table, foreign) for table in ("hotspots", "runs", "unprofiled"))]
+)
+def test_well_formed_rows_that_are_not_its_report_are_damage(
+    tmp_path: Path, table: str, damage: Callable[[Path, Path], None]
+) -> None:
+    """A file that a reader of Parquet accepts is named all the same, and the other reports are read."""
+    test_other_damaged_files_are_named(tmp_path, table, damage)
+
+
+def test_verdicts_of_another_report_are_judged_again(tmp_path: Path) -> None:
+    """Stored verdicts are only saved time: a file that holds another report's is no error."""
+    commit(tmp_path, files_of(DIGESTS[0]))
+    assert analyze_store(tmp_path, keep=True).failures == ()
+    (file,) = (tmp_path / "verdicts").glob("*.parquet")
+    foreign(file, tmp_path)
+    assert [one.kernel.digest for one in analyze_store(tmp_path, keep=True).analyses] == [DIGESTS[0]]
+
+
 @pytest.mark.parametrize("damage", [cut, flipped, lost])
 @pytest.mark.parametrize("table", ["hotspots", "runs", "unprofiled"])
 def test_other_damaged_files_are_named(tmp_path: Path, table: str, damage: Callable[[Path, Path], None]) -> None:
