@@ -1,4 +1,4 @@
-"""Short fuzzing: earlier findings and a few mutated inputs; `make fuzz` takes longer."""
+"""Short fuzzing: earlier findings and a few mutated inputs, each time the same; `make fuzz` draws new ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_inputs_to_begin_with_are_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(TARGETS))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(at=st.integers(0, 2**16), count=st.integers(1, 5), chance=st.randoms(use_true_random=False))
 def test_changed_inputs_end_no_reader(name: str, at: int, count: int, chance: Random) -> None:
     """Any mutated input gives records or our error."""
