@@ -159,11 +159,11 @@ def test_commands_that_read_write_nothing(store: Path) -> None:
 
 
 def test_analyzing_needs_no_terminal_and_no_chart() -> None:
-    """Importing it loads neither click nor rich, nor any data, chart or report library."""
+    """Importing it loads neither click nor wcwidth, nor any data, chart or report library."""
     code = "import sys, rooflens.analyzing; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
-    heavy = {"click", "rich", "altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "jinja2", "google"}
+    heavy = {"click", "wcwidth", "altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "jinja2", "google"}
     assert not loaded & heavy
 
 

@@ -17,7 +17,7 @@ from support.loops import for_all
 import rooflens
 
 PACKAGE = Path(rooflens.__file__).parent
-HEAVY = {"altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "rich", "google"}
+HEAVY = {"altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "wcwidth", "google"}
 
 MAY_IMPORT: dict[str, str] = {
     "errors": "",
@@ -128,7 +128,9 @@ ONLY_IN = {
     "IPython": {"api"},
     "vl_convert": {"report/roofline/picture.py"},
     "jinja2": {"report/templates.py"},
-    "rich": {"cli/console.py", "report/writers"},
+    "numpy": set(),
+    "rich": set(),
+    "wcwidth": {"report/writers/terminal.py"},
     "pyarrow": {
         "addresses.py",
         "api",
@@ -390,10 +392,10 @@ def test_analyze_needs_no_chart_library(fixtures: Path) -> None:
 
 
 def test_json_needs_no_library_of_the_terminal(fixtures: Path) -> None:
-    """JSON loads neither page templates nor, without a terminal for progress, rich."""
+    """JSON loads neither page templates nor, what counts the columns of a terminal."""
     report = fixtures / "synthetic" / "sweep_gemm_bf16_128.synthetic.ncu-rep"
     loaded = _modules_after("analyze", "--format", "json", str(report))
-    assert not loaded & {"altair", "jinja2", "ncu_report", "numpy", "pandas", "pyarrow", "rich", "vl_convert"}
+    assert not loaded & {"altair", "jinja2", "ncu_report", "numpy", "pandas", "pyarrow", "vl_convert", "wcwidth"}
 
 
 def test_ingest_needs_no_pandas(fixtures: Path, tmp_path: Path) -> None:
@@ -422,7 +424,7 @@ IMPORTS: tuple[tuple[str, set[str]], ...] = (
     (f"analyze {_BEFORE} --format json", READS),
     (f"analyze {_BEFORE} --format csv", READS),
     (f"explain {_BEFORE}", READS),
-    (f"hotspots {_BEFORE}", READS | {"rich"}),  # its dashes are no Latin letters
+    (f"hotspots {_BEFORE}", READS | {"wcwidth"}),  # its dashes are no Latin letters
     (f"compare {_BEFORE} {_AFTER}", READS),
     (f"compare {_BEFORE} {_AFTER} -o compared.html", READS | _PAGE),
     (f"report {_BEFORE} -o page.html", READS | _PAGE),

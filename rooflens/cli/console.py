@@ -21,7 +21,7 @@ from rooflens.writing.outputs import check_folder, check_free, format_of, refuse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rich.progress import Progress, TaskID
+    from click._termui_impl import ProgressBar
 
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 _SHORT_SECONDS = 1.0
 """Nobody wonders about a command that ends by then."""
+
+_STEPS = 100
+"""Parts of a file by which its bar moves."""
+
+_CLEARED = "\r\x1b[2K\x1b[?25h"
+"""Clears the line of a terminal, and shows its cursor again."""
 
 TABLE = "table"
 """The only format for terminals; the others are texts that may go into a file."""
@@ -120,32 +126,30 @@ class _Bar:
     def __init__(self, total: int, what: str) -> None:
         self._total, self._what = total, what
         self._done = 0.0
-        self._shown: tuple[Progress, TaskID] | None = None
+        self._shown: ProgressBar[int] | None = None
 
     def show(self) -> None:
         """Show it."""
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+        import click
 
-        count = f"{self._total:,} {self._what}" if self._total > 1 else self._what.removesuffix("s")
-        columns = (TextColumn(f"reading {count}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-        bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        task = bar.add_task("", total=self._total)
-        bar.update(task, completed=self._done)
-        bar.start()
-        self._shown = bar, task
+        amount = f"{self._total:,} {self._what}" if self._total > 1 else self._what.removesuffix("s")
+        bar = click.progressbar(
+            length=self._total * _STEPS, label=f"reading {amount}", file=sys.stderr, show_eta=False, show_percent=True
+        )
+        bar.render_progress()
+        self._shown = bar
+        self.move(0)
 
     def move(self, by: float) -> None:
         """Move it by so many files."""
         self._done += by
         if self._shown is not None:
-            bar, task = self._shown
-            bar.update(task, completed=self._done)
+            self._shown.update(round(self._done * _STEPS) - self._shown.pos)
 
     def hide(self) -> None:
         """Take it away."""
         if self._shown is not None:
-            self._shown[0].stop()
+            _write(_CLEARED, sys.stderr, nl=False)
 
 
 def show_failures(read: Ingested | Analyzed) -> None:

@@ -68,7 +68,7 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
     return (
         _python(),
         _modules("report reader", ("msgspec", "google.protobuf")),
-        _modules("tables", ("rich",), "it counts the columns of wide letters, and draws progress"),
+        _modules("tables", ("wcwidth",), "it counts the columns of wide letters"),
         _modules("page", ("altair", "jinja2")),
         _modules("store", ("pyarrow",)),
         _modules("NVIDIA's reader", ("ncu_report",), "it gives the text of instructions, and `--reader ncu-report`"),

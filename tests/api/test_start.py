@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = {"altair", "click", "google", "IPython", "jinja2", "msgspec", "multiprocessing", "ncu_report", "numpy"}
-HEAVY |= {"pandas", "polars", "pyarrow", "rich", "subprocess", "typing", "vl_convert"}
+HEAVY |= {"pandas", "polars", "pyarrow", "wcwidth", "subprocess", "typing", "vl_convert"}
 
 
 def modules_after(code: str) -> set[str]:

@@ -17,8 +17,8 @@ from subprocess import Popen
 
 import pytest
 from click.testing import CliRunner
-from rich.cells import cell_len
 from support.mcp_server import within
+from wcwidth import wcswidth
 
 from rooflens.analyzing import analyze_paths
 from rooflens.cli import console
@@ -179,7 +179,7 @@ def wrong(text: str, whole: str, width: int) -> Iterator[str]:
     """List lines that are too wide, and numbers that differ from a wide terminal's."""
     numbers = set(NUMBER.findall(whole))
     for line in text.splitlines():
-        if cell_len(line) > width:
+        if wcswidth(line) > width:
             yield f"wider: {line}"
         if CUT.search(line) or not numbers.issuperset(NUMBER.findall(line)):
             yield f"cut number: {line}"
@@ -219,7 +219,7 @@ def test_a_real_terminal(fixtures: Path, tmp_path: Path) -> None:
         assert wanted in text
         last = re.sub("(?m)^.*(?:\r|\x1b\\[2K)(?!\n)", "", text.replace("\r\n", "\n"))  # drop overwritten lines
         plain = re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", last)
-        assert max(map(cell_len, plain.splitlines())) <= 80
+        assert max(map(wcswidth, plain.splitlines())) <= 80
         assert not CUT.search(plain)
         assert "**" not in plain
         assert "| " not in plain

@@ -110,7 +110,7 @@ def test_a_missing_reader_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     [
         ("vl_convert", "pictures", "pip install 'vl-convert-python>=1.8'"),
         ("ncu_report", "NVIDIA's reader", "pip install ncu-report"),
-        ("rich", "tables", "pip install rich"),
+        ("wcwidth", "tables", "pip install wcwidth"),
     ],
 )
 def test_what_only_some_need_is_optional(

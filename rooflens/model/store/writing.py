@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rooflens.model.store.tables import TABLES
@@ -44,8 +44,7 @@ def file_of(table: str, rows: pa.Table) -> bytes:
             group = rows.slice(start, row_count)
             if table in _SORTED:
                 # Sorted by name, each column has runs of similar values, which compress better.
-                names = group["name"].combine_chunks().indices.to_numpy()
-                group = group.take(pa.array(np.argsort(names, kind="stable")))
+                group = group.take(pc.array_sort_indices(group["name"].combine_chunks().indices))
             writer.write_table(group, row_group_size=group.num_rows)
     return bytes(sink.getvalue())
 

@@ -178,10 +178,11 @@ def _cells(text: str) -> int:
     if text.isascii() or max(text) < _COMBINING:
         return len(text)
     try:
-        from rich.cells import cell_len  # noqa: PLC0415 - most texts are plain
+        from wcwidth import wcswidth  # noqa: PLC0415 - most texts are plain
     except ImportError:  # where only collecting is to work
         return len(text)
-    return cell_len(text)
+    columns = wcswidth(text)
+    return len(text) if columns < 0 else columns
 
 
 def _aligned(text: str, width: int, *, right: bool) -> str:

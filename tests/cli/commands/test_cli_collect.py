@@ -411,7 +411,7 @@ def test_profile_collects_and_draws(gpu_box: Path) -> None:
 
 
 @pytest.mark.usefixtures("torch_here")
-@pytest.mark.parametrize("package", ["altair", "jinja2", "google", "rich"])
+@pytest.mark.parametrize("package", ["altair", "jinja2", "google", "wcwidth"])
 def test_profile_misses_what_draws_before_it_collects(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
@@ -792,10 +792,10 @@ def test_ctrl_c_leaves_no_process_and_no_file(
 def test_collecting_needs_no_reader(
     gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
-    """`collect` works without protobuf, pyarrow, rich and ncu-report, as on a bare GPU machine."""
+    """`collect` works without protobuf, pyarrow, wcwidth and ncu-report, as on a bare GPU machine."""
     if written == "x.ncu-repz":
         monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), tmp_path / "packed")))
-    blocked = "google pyarrow rich ncu_report jinja2 numpy pandas vl_convert msgspec"
+    blocked = "google pyarrow wcwidth ncu_report jinja2 numpy pandas vl_convert msgspec"
     code = f"import sys; sys.modules.update(dict.fromkeys('{blocked}'.split())); {START}"
     command = [sys.executable, "-c", code, "collect", "-o", "x.ncu-rep", "--", "/bin/true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
@@ -806,7 +806,7 @@ def test_collecting_needs_no_reader(
 def test_a_bare_box_keeps_what_it_cannot_read(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a reader, ncu's log tells how many kernels a partial report holds."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, "broken_off")
-    blocked = "google pyarrow rich ncu_report jinja2 numpy pandas vl_convert msgspec"
+    blocked = "google pyarrow wcwidth ncu_report jinja2 numpy pandas vl_convert msgspec"
     code = f"import sys; sys.modules.update(dict.fromkeys('{blocked}'.split())); {START}"
     command = [sys.executable, "-c", code, "collect", "-o", "x.ncu-rep", "--", "/bin/true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
