@@ -1,7 +1,8 @@
 """Versions of a program: which reports are some, their order, and what sets their names apart.
 
-Names that number the versions (v1, v2, v10) give the order. Where they do not, the time of recording does, and last
-the names. Two recordings of one version have the same code: its registers, shared memory and instructions.
+Files that somebody named one by one, in an order that no folder has, stand in that order. Else names that number the
+versions (v1, v2, v10) give the order; where they do not, the time of recording does, and last the names. Two recordings
+of one version have the same code: its registers, shared memory and instructions.
 """
 
 from __future__ import annotations
@@ -67,12 +68,36 @@ def path_labels(sources: Sequence[str]) -> list[str]:
 
 
 def in_order(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Order reports: by the numbers of versions in their names, else by the time of recording, else by name.
+    """Order reports: as they were given, else by the numbers in their names, by the time of recording, or by name.
 
     One name may lack a number: it comes first, or last where it was recorded after all others.
+
+    Args:
+        runs: The reports as they were given. In the order of their names it was a folder or a shell that ordered them.
     """
     once = {run.digest: run for run in reversed(runs)}
-    by_name = sorted(once.values(), key=lambda run: natural(run.source))
+    given = tuple(once[digest] for digest in dict.fromkeys(run.digest for run in runs))
+    if not _is_by_name([run.source for run in given]):
+        return given
+    return _by_names(once.values())
+
+
+def _is_by_name(sources: Sequence[str]) -> bool:
+    """Return whether paths are sorted, as a folder or a shell in any locale sorts them."""
+    paths = [PurePath(source) for source in sources]
+    return any(paths == sorted(paths, key=key) for key in (PurePath.as_posix, _by_numbers, _by_letters))
+
+
+def _by_numbers(path: PurePath) -> object:
+    return [natural(part) for part in path.parts]
+
+
+def _by_letters(path: PurePath) -> object:
+    return "".join(filter(str.isalnum, path.as_posix())).casefold()
+
+
+def _by_names(runs: Iterable[Run]) -> tuple[Run, ...]:
+    by_name = sorted(runs, key=lambda run: natural(run.source))
     numbers = [_NUMBERED.match(label) for label in path_labels([run.source for run in by_name])]
     unnumbered = [run for run, number in zip(by_name, numbers, strict=True) if number is None]
     numbered = [run for run in by_name if run not in unnumbered]
@@ -153,7 +178,12 @@ def ladders_of(reports: Sequence[AnalyzedReport], threshold: float = DEFAULT_THR
         if others:
             groups.remove([version])
             _join(groups, version, others[:1])
-    jobs = [_in_order(group) for group in groups if len(group) > 1 and _is_one_job(group)]
+    is_given = not _is_by_name([report.run.source for report in known.values()])
+    jobs = [
+        [version for version in versions if version in group] if is_given else _in_order(group)
+        for group in groups
+        if len(group) > 1 and _is_one_job(group)
+    ]
     return tuple(_ladder(job[-MOST_SIDES:], threshold) for job in sorted(jobs, key=lambda job: -len(job)))
 
 
@@ -333,7 +363,7 @@ def _continues(version: _Version, group: Sequence[_Version], *, elsewhere: bool)
 
 def _in_order(group: Sequence[_Version]) -> list[_Version]:
     """Order the versions of a program by their own names: those of others beside it tell nothing of its order."""
-    places = {run.digest: place for place, run in enumerate(in_order([version.run for version in group]))}
+    places = {run.digest: place for place, run in enumerate(_by_names([version.run for version in group]))}
     return sorted(group, key=lambda version: places[version.run.digest])
 
 

@@ -411,7 +411,7 @@ def test_profile_collects_and_draws(gpu_box: Path) -> None:
 
 
 @pytest.mark.usefixtures("torch_here")
-@pytest.mark.parametrize("package", ["altair", "jinja2", "google", "wcwidth"])
+@pytest.mark.parametrize("package", ["altair", "jinja2", "google"])
 def test_profile_misses_what_draws_before_it_collects(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:

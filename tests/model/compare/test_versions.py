@@ -25,7 +25,7 @@ def labels(*sources: str, times: tuple[int | None, ...] = ()) -> list[str]:
 def test_labels_are_what_differs_in_the_names() -> None:
     """Words with which all names begin or end are cut."""
     assert labels("a/v4_swizzle_D64.ncu-rep", "a/v5_swizzle_D64.ncu-rep") == ["v4", "v5"]
-    assert labels("profileHIGGS.out.ncu-rep", "profile4.out.ncu-rep") == ["profile4", "profileHIGGS"]
+    assert labels("profile4.out.ncu-rep", "profileHIGGS.out.ncu-rep") == ["profile4", "profileHIGGS"]
     assert labels("silu-2025-04-19-v1.ncu-rep", "silu-2025-04-21-v3.ncu-repz") == ["19-v1", "21-v3"]
 
 
@@ -34,14 +34,14 @@ def test_a_label_is_never_empty_and_never_that_of_another() -> None:
     assert labels("profile.ncu-rep", "profile_v2.ncu-rep") == ["profile", "v2"]
     assert labels("x/a/profile.ncu-rep", "x/b/profile.ncu-rep") == ["a", "b"]
     assert labels("profile.ncu-rep", "profile.ncu-rep") == ["profile (1)", "profile (2)"]
-    assert labels("gemm.ncu-rep", "attention.ncu-rep") == ["attention", "gemm"]
+    assert labels("attention.ncu-rep", "gemm.ncu-rep") == ["attention", "gemm"]
     assert labels("only.ncu-rep") == ["only"]
     assert labels() == []
 
 
 def test_reports_stand_in_the_order_of_their_recording() -> None:
     """Reports without a time come last, sorted by name with v2 before v10."""
-    assert labels("c.ncu-rep", "a.ncu-rep", "b.ncu-rep", times=(None, 20, 10)) == ["b", "a", "c"]
+    assert labels("a.ncu-rep", "b.ncu-rep", "c.ncu-rep", times=(20, 10, None)) == ["b", "a", "c"]
     assert labels("k3_16.ncu-rep", "k4.ncu-rep", "kb.ncu-rep", "kc.ncu-rep", times=(20, 10, 40, 30)) == [
         "k4",
         "k3_16",
@@ -52,13 +52,23 @@ def test_reports_stand_in_the_order_of_their_recording() -> None:
 
 def test_numbers_of_versions_go_before_times() -> None:
     """A version recorded again keeps its place; a version without a number is first, or last by its time."""
-    assert labels("v10.ncu-rep", "v9.ncu-rep", "v1.ncu-rep", times=(10, 30, 20)) == ["v1", "v9", "v10"]
-    assert labels("variant2.ncu-rep", "variant1.ncu-rep", "naive.ncu-rep", times=(10, 20, 15)) == [
+    assert labels("v1.ncu-rep", "v10.ncu-rep", "v9.ncu-rep", times=(20, 10, 30)) == ["v1", "v9", "v10"]
+    assert labels("naive.ncu-rep", "variant1.ncu-rep", "variant2.ncu-rep", times=(15, 20, 10)) == [
         "naive",
         "variant1",
         "variant2",
     ]
-    assert labels("v2.ncu-rep", "v1.ncu-rep", "final.ncu-rep", times=(10, 20, 30)) == ["v1", "v2", "final"]
+    assert labels("final.ncu-rep", "v1.ncu-rep", "v2.ncu-rep", times=(30, 20, 10)) == ["v1", "v2", "final"]
+
+
+def test_an_order_that_no_folder_has_is_the_users() -> None:
+    """Files that were named one by one stay in that order; an order of names, with any collation, is a shell's."""
+    assert labels("slow.ncu-rep", "fast.ncu-rep", times=(20, 10)) == ["slow", "fast"]
+    assert labels("v3.ncu-rep", "v1.ncu-rep", "v2.ncu-rep") == ["v3", "v1", "v2"]
+    assert labels("old/k.ncu-rep", "new/k.ncu-rep") == ["old", "new"]
+    assert labels("B.ncu-rep", "a.ncu-rep", times=(20, 10)) == ["a", "B"]
+    assert labels("a.ncu-rep", "B.ncu-rep", times=(20, 10)) == ["B", "a"]
+    assert found(version("gemm_v3"), version("gemm_v1"), version("gemm_v2")) == [["v3", "v1", "v2"]]
 
 
 def test_a_page_is_named_after_its_reports_in_that_order() -> None:
@@ -83,8 +93,8 @@ def found(*reports: AnalyzedReport) -> list[list[str]]:
 
 def test_versions_are_found_by_file_name_kernel_or_work() -> None:
     """Reports belong together by file name, longest kernel, or equal work in one folder; others stay separate."""
-    assert found(version("gemm_v2"), version("gemm_v1", "other", flop=9e9), version("gemm_v3")) == [["v1", "v2", "v3"]]
-    assert found(version("naive"), version("tiled"), version("fft", "fft", flop=3e9)) == [["naive", "tiled"]]
+    assert found(version("gemm_v1", "other", flop=9e9), version("gemm_v2"), version("gemm_v3")) == [["v1", "v2", "v3"]]
+    assert found(version("fft", "fft", flop=3e9), version("naive"), version("tiled")) == [["naive", "tiled"]]
     assert found(version("naive", "slow"), version("tiled", "fast")) == [["naive", "tiled"]]
     assert found(version("a", "slow", flop=1e9), version("b", "fast", flop=2e9)) == []
 
