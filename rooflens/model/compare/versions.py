@@ -88,11 +88,11 @@ def _is_by_name(sources: Sequence[str]) -> bool:
     return any(paths == sorted(paths, key=key) for key in (PurePath.as_posix, _by_numbers, _by_letters))
 
 
-def _by_numbers(path: PurePath) -> object:
+def _by_numbers(path: PurePath) -> list[object]:
     return [natural(part) for part in path.parts]
 
 
-def _by_letters(path: PurePath) -> object:
+def _by_letters(path: PurePath) -> str:
     return "".join(filter(str.isalnum, path.as_posix())).casefold()
 
 
