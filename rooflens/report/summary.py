@@ -204,7 +204,7 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         gain=best_gain_words(analysis.verdict, group.duration_ns),
         where=place_of_move(analysis.verdict),
         figure=gain_figure(analysis.verdict.gain, group.duration_ns),
-        sure=confidence_words(sure),
+        sure=confidence_words(sure, "class and move"),
         is_sure=sure == "high",
     )
 

@@ -137,7 +137,7 @@ def verdict_document(verdict: Verdict, time_ns: float | None) -> Document:
         verdict: The kernel's.
         time_ns: Its duration; None if unknown.
     """
-    sure = confidence_words(verdict.confidence)
+    sure = confidence_words(verdict.confidence, "class")
     words = (best_gain_words(verdict, time_ns), limit_factor_words(verdict), sure)
     said = fmt.sentence_case(", ".join(filter(None, words)))
     return Paragraph((strong(plain(verdict.sentence)),), "answer"), paragraph(plain(f"{said}."))
@@ -244,7 +244,9 @@ def sentence(view: KernelView) -> str:
 def _verdict(view: KernelView) -> Document:
     """Say what limits it, what can be won, and what makes that doubtful."""
     verdict = view.analysis.verdict
-    sure = Span(fmt.sentence_case(confidence_words(verdict.confidence)), link=f"about-verdicts-{verdict.bound}")
+    sure = Span(
+        fmt.sentence_case(confidence_words(verdict.confidence, "class")), link=f"about-verdicts-{verdict.bound}"
+    )
     words = tuple(line for line in _numbers(view.analysis) if line)
     return (
         Paragraph(((strong(sentence(view)), " ", sure, "."),), "answer"),
@@ -454,7 +456,7 @@ def _finding(finding: Finding) -> Words:
     places: list[Words] = [(code(place.label), f" {plain(place.share)}") for place in said.places[:2]]
     where = ("; at ", *joined(", ", places)) if places else ()
     is_above = finding.cost is not None and finding.cost.high >= LEAST_COST  # in the table, with how sure it is
-    sure = "" if is_above else f", {confidence_words(said.confidence)}"
+    sure = "" if is_above else f", {confidence_words(said.confidence, 'finding')}"
     about = (" (", code(said.id), f", {said.severity}{gain}{sure}): ")
     link = f"about-findings-{said.about}" if said.about else ""
     return strong(plain(said.name), link), *about, *joined("; ", numbers), *where, "."

@@ -52,7 +52,7 @@ def headline(content: Content) -> Headline:
 def of_kernel(kernel: KernelSummary) -> Headline:
     """Say of a kernel, or of the kernels that one move is for, how long they take and what their best move brings."""
     name, verdict = name_of(kernel.shown), kernel.analysis.verdict
-    sure = confidence_words(group_sureness(kernel))
+    sure = confidence_words(group_sureness(kernel), "class and move")
     done = verdict.done and verdict.gain is None
     lead, joint = ("Done: ", " at ") if done else ("", ": ")
     said = fitting(_form(kernel), lead, name, joint.strip(": "))

@@ -107,7 +107,9 @@ def verdict(content: Content) -> Markup:
 def _option(choice: Choice, kernel: KernelSummary, sure: Confidence) -> Option:
     figure = gain_figure(choice.gain, kernel.duration_ns).rpartition("\u2192 ")[2]
     said = of_move(kernel, choice.gain, choice.kind, choice.finding)
-    return Option(brief_move(choice.text), figure, said, confidence_words(sure), fmt.cut_middle(choice.where, 60))
+    return Option(
+        brief_move(choice.text), figure, said, confidence_words(sure, "move"), fmt.cut_middle(choice.where, 60)
+    )
 
 
 def many(content: Content) -> Markup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import get_args
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -42,7 +42,6 @@ class ShownFinding(Struct, frozen=True):
     Attributes:
         title: As at the beginning of a sentence; `name` as inside a sentence.
         gain: `about 1.4x`; empty if it cannot be modelled.
-        doubt: Its confidence, unless that is high.
         numbers: Its evidence, each number with its name; `sources` the counters behind each.
         brief: Title, gain and first numbers in one line.
     """
@@ -53,7 +52,6 @@ class ShownFinding(Struct, frozen=True):
     severity: Severity
     confidence: Confidence
     gain: str
-    doubt: str
     numbers: tuple[str, ...]
     sources: tuple[str, ...]
     move: str
@@ -71,9 +69,10 @@ class ShownFinding(Struct, frozen=True):
         return f"{self.title}{gain}{f': {shown}' if shown else ''}"
 
 
-def confidence_words(confidence: Confidence | None) -> str:
-    """Describe the confidence in a verdict, a finding or a gain; empty if it is not judged."""
-    return f"confidence {confidence}" if confidence else ""
+def confidence_words(confidence: Confidence | None, of: Literal["class", "move", "class and move", "finding"]) -> str:
+    """Say how sure something is: `confidence in the class: high`; empty if it is not judged."""
+    the = "" if of == "class and move" else "the "
+    return f"confidence in {the}{of}: {confidence}" if confidence else ""
 
 
 def sureness(verdict: Verdict, findings: Iterable[Finding], finding: str | None) -> Confidence:
@@ -101,7 +100,6 @@ def shown(finding: Finding) -> ShownFinding:
         severity=finding.severity,
         confidence=finding.confidence,
         gain=gain_words(finding.gain),
-        doubt="" if finding.confidence == "high" else confidence_words(finding.confidence),
         numbers=tuple(map(evidence_words, finding.evidence)),
         sources=tuple(number.source for number in finding.evidence),
         move=finding.move,

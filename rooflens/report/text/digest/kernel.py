@@ -37,7 +37,7 @@ NUMBERS_SHOWN = 2
 def block(place: int, group: KernelSummary, page: Content) -> Document:
     """Describe a kernel: what limits it, how far it is from its limits, why, one move, and the hottest lines."""
     verdict = group.analysis.verdict
-    sure = confidence_words(verdict.confidence)
+    sure = confidence_words(verdict.confidence, "class")
     on = (" on ", code(fmt.cut_end(group.gpu, NAME_WIDTH))) if len(page.gpus) > 1 else ()
     return (
         Heading(
