@@ -22,6 +22,7 @@ from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.options import Options
+from rooflens.model.program.communication import Collecting, Communication
 from rooflens.model.program.operators import OddOperandsError, Work, work_of_call
 from rooflens.model.program.timeline import NSYS, KernelEvent, Operands, Timeline, measure
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
@@ -178,21 +179,6 @@ class Unknown(Struct, frozen=True):
     share: float
 
 
-class Communication(Struct, frozen=True):
-    """Kernels that wait for other GPUs.
-
-    Attributes:
-        time_ns: The sum of their times.
-        share: `time_ns` over the time of all launches of the program.
-        alone_ns: Time in which only such kernels ran on the GPU.
-    """
-
-    count: int
-    time_ns: int
-    share: float
-    alone_ns: int
-
-
 class Stretch(Struct, frozen=True):
     """Consecutive launches that the GPU waited for longer than it ran them.
 
@@ -318,7 +304,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         InputError: The timeline is damaged.
     """
     given = None if gpu is None else the_datasheet(gpu)
-    rows = _Rows(chooser)
+    rows = _Rows(chooser, Collecting(timeline))
     unprofiled = measure(timeline, rows.take)
     own = datasheet_of(timeline.gpu)
     sheet = own or given
@@ -353,7 +339,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         every=in_order(kernels),
         unknown=_unknown(kernels, total_ns),
         stretches=rows.stretches(),
-        communication=rows.communication(total_ns),
+        communication=rows.collecting.communication(total_ns, sheet),
         notes=(*notes, *(("it was written by a generator, not recorded on a GPU",) if timeline.is_synthetic else ())),
         is_synthetic=timeline.is_synthetic,
         rank=timeline.rank,
@@ -422,34 +408,13 @@ class _Row:
         return order[len(order) // 2]
 
 
-class _Busy:
-    """Measures the time in which any of some launches ran; they are added in start order."""
-
-    def __init__(self, time_ns: int = 0, end_ns: int | None = None) -> None:
-        self.time_ns, self._end_ns = time_ns, end_ns
-
-    def run(self, event: KernelEvent) -> None:
-        """Add a launch's time, without the part that overlaps earlier launches."""
-        begin_ns, end_ns = event.start_ns, event.start_ns + event.duration_ns
-        if self._end_ns is not None and self._end_ns > begin_ns:
-            begin_ns = self._end_ns
-        if end_ns > begin_ns:
-            self.time_ns += end_ns - begin_ns
-            self._end_ns = end_ns
-
-    def copied(self) -> _Busy:
-        """Return another one with what ran so far."""
-        return _Busy(self.time_ns, self._end_ns)
-
-
 class _Rows:
     """Collects all kernels of a timeline, and the stretches where launches came too slowly."""
 
-    def __init__(self, chooser: Chooser | None = None) -> None:
+    def __init__(self, chooser: Chooser | None, collecting: Collecting) -> None:
         self._chooser = chooser
+        self.collecting = collecting
         self._rows: dict[tuple[str, str | None, int, bool], _Row] = {}
-        self._busy: defaultdict[int, _Busy] = defaultdict(_Busy)
-        self._working: dict[int, _Busy] = {}
         self._functions: dict[str, str] = {}
         self._waiting: set[str] = set()
         self._launched: Counter[str] = Counter()
@@ -479,23 +444,7 @@ class _Rows:
         if self._first_ns is None:
             self._first_ns = event.start_ns
         self._follow(event, gap_ns)
-        busy = self._busy[event.device]
-        if function not in self._waiting:
-            if event.device in self._working:
-                self._working[event.device].run(event)
-        elif event.device not in self._working:  # until then both ran alike
-            self._working[event.device] = busy.copied()
-        busy.run(event)
-
-    def communication(self, total_ns: int) -> Communication | None:
-        """Sum up the kernels that wait for other GPUs; None if there are none."""
-        own = [row for row in self._rows.values() if waits_for_ranks(self._functions[row.name])]
-        if not own:
-            return None
-        time_ns = sum(sum(row.times_ns) for row in own)
-        alone_ns = sum(self._busy[device].time_ns - one.time_ns for device, one in self._working.items())
-        launches = sum(len(row.times_ns) for row in own)
-        return Communication(launches, time_ns, time_ns / total_ns if total_ns else 0.0, alone_ns)
+        self.collecting.take(event, gap_ns, waits=function in self._waiting)
 
     def _follow(self, event: KernelEvent, gap_ns: int) -> None:
         """Continue or end a stretch of launches that come too slowly."""
