@@ -401,16 +401,24 @@ class Collecting:
 
 def _key_of(event: KernelEvent, named: _Named, world_size: int | None) -> _Key:
     """Say what a launch communicates: by its call, else by its operator's first tensor, else by the kernel's name."""
-    call = event.collective
+    name, call = named.collective or named.function, event.collective
     if call is None:
-        name = named.collective or named.function
         elements, dtype = _operand(event) if name == "all-reduce" else (None, None)
-        call = CollectiveCall(name, elements, elements, dtype)
-    name = collective_of(call.name) or named.collective or named.function
+        call = CollectiveCall("", elements, elements, dtype)
+    name = collective_of(call.name) or name
     dtype = None if call.dtype is None else call.dtype.lower().removeprefix("c10::")
     gpus = world_size if call.gpus is None else call.gpus
-    size = _bytes(_elements(call, name, gpus), dtype)
-    return _Key(name, named.function, call.group, call.description, call.ranks, gpus, call.gpus is None, dtype, size)
+    return _Key(
+        name,
+        named.function,
+        call.group,
+        call.description,
+        call.ranks,
+        gpus,
+        call.gpus is None,
+        dtype,
+        _bytes(_elements(call, name, gpus), dtype),
+    )
 
 
 def _operand(event: KernelEvent) -> tuple[int | None, str | None]:

@@ -21,5 +21,5 @@ def _of(rate: str, link_bytes_per_s: float | None) -> str:
     if link_bytes_per_s is None:
         return rate
     link = si(link_bytes_per_s, "B/s")
-    number, unit = rate.split()[0], link.split()[-1]
-    return f"{number} of {link}" if rate.split()[-1] == unit else f"{rate} of {link}"
+    number, _, unit = rate.partition(" ")
+    return f"{number} of {link}" if link.endswith(f" {unit}") else f"{rate} of {link}"
