@@ -27,6 +27,8 @@ _OTHERS = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 _RUNTIME = ("cuda_runtime", "cuda_driver", "runtime")
 _OPERATORS = ("cpu_op", "operator")
 _MOST_CATEGORIES = 256
+_MOST_TENSORS, _MOST_DIMENSIONS = 4096, 16
+"""Limits of what one collective sends."""
 
 _MODULE = "nn.Module: "
 _TITLE = "nccl:"
@@ -390,14 +392,11 @@ class Columns:
         known = self._collective_indices.get(key)
         if known is not None:
             return known
-        dims, types = value_of(key[1]), value_of(key[2])
-        sizes = dims if isinstance(dims, list) and all(isinstance(one, list) for one in dims) else []
+        self._budget.take(NAME_CHARACTERS, len(key[1]) + len(key[2]))
+        types = value_of(key[2])
         kinds = {text_of(one) for one in types} if isinstance(types, list) else set()
-        is_whole = all(_elements(size) is not None for one in sizes for size in one)
-        elements = sum(map(prod, sizes)) if sizes and is_whole else None
-        return self._shared_collective(
-            key, CollectiveCall(name, _elements(elements), None, kinds.pop() or None if len(kinds) == 1 else None)
-        )
+        dtype = kinds.pop() or None if len(kinds) == 1 else None
+        return self._shared_collective(key, CollectiveCall(name, _elements_of(value_of(key[1])), None, dtype))
 
     def _shared_collective(self, key: Any, call: CollectiveCall) -> int:
         """Return the index of a call, whose texts are cut to the length of a name."""
@@ -473,6 +472,19 @@ def _rank(info: Any) -> tuple[int | None, int | None]:
     if not isinstance(rank, int) or not isinstance(size, int):
         return None, None
     return (rank, size) if 0 <= rank < size <= MOST_BLOCKS and size > 1 else (None, None)
+
+
+def _elements_of(dims: Any) -> int | None:
+    """Add up the elements of tensors by the sizes of each; None if that is no list of sizes of tensors."""
+    if not isinstance(dims, list) or not 0 < len(dims) <= _MOST_TENSORS:
+        return None
+    found = 0
+    for one in dims:
+        is_tensor = isinstance(one, list) and len(one) <= _MOST_DIMENSIONS
+        if not is_tensor or any(_elements(size) is None for size in one):
+            return None
+        found += prod(one)
+    return _elements(found)
 
 
 def _elements(count: Any) -> int | None:
