@@ -140,6 +140,7 @@ def read_export(export: Path, source: str | None = None) -> Timeline:
             others=_Others(export, source, budget),
             gpu=names.pop() if len(names) == 1 else None,
             notes=Notes(notes, budget),
+            node_gpus=len(gpus.names) if len(gpus.names) > 1 else None,
         )
 
 

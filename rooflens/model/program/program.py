@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens.format import count
+from rooflens.model.program.communication import Collecting, Communication
 from rooflens.model.program.copies import Copies, copies_of
 from rooflens.model.program.idle import Idle, causes_of
 from rooflens.model.program.kernels import ProgramKernel, in_order, to_profile
 from rooflens.model.program.measure import measure
 from rooflens.model.program.parts import Parts, parted
-from rooflens.model.program.rows import Communication, Rows, Stretch
+from rooflens.model.program.rows import Rows, Stretch
 from rooflens.model.program.timeline import NSYS, Timeline
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 
@@ -133,7 +134,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         InputError: The timeline is damaged.
     """
     given = None if gpu is None else the_datasheet(gpu)
-    rows = Rows(chooser)
+    rows = Rows(chooser, Collecting(timeline))
     measured = measure(timeline, rows.take)
     own = datasheet_of(timeline.gpu)
     sheet = own or given
@@ -169,7 +170,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         every=in_order(kernels),
         unknown=_unknown(kernels, total_ns),
         stretches=rows.stretches(),
-        communication=rows.communication(total_ns),
+        communication=rows.collecting.communication(total_ns, sheet),
         notes=(*notes, *(("it was written by a generator, not recorded on a GPU",) if timeline.is_synthetic else ())),
         is_synthetic=timeline.is_synthetic,
         rank=timeline.rank,

@@ -23,6 +23,7 @@ from rooflens.model.program.timeline import KernelEvent, Operands
 
 if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Forecast
+    from rooflens.model.program.communication import Collecting
     from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.model.selecting import Chooser
     from rooflens.model.unprofiled import Shape
@@ -36,21 +37,6 @@ _AT_FLOOR = 1.33
 """A kernel within this factor of its floor is not latency-bound."""
 
 _NUMBER = re.compile(r"\d+")
-
-
-class Communication(Struct, frozen=True):
-    """Kernels that wait for other GPUs.
-
-    Attributes:
-        time_ns: The sum of their times.
-        share: `time_ns` over the time of all launches of the program.
-        alone_ns: Time in which only such kernels ran on the GPU.
-    """
-
-    count: int
-    time_ns: int
-    share: float
-    alone_ns: int
 
 
 class Stretch(Struct, frozen=True):
@@ -138,34 +124,13 @@ class Row:
         return order[len(order) // 2]
 
 
-class _Busy:
-    """Measures the time in which any of some launches ran; they are added in start order."""
-
-    def __init__(self, time_ns: int = 0, end_ns: int | None = None) -> None:
-        self.time_ns, self._end_ns = time_ns, end_ns
-
-    def run(self, event: KernelEvent) -> None:
-        """Add a launch's time, without the part that overlaps earlier launches."""
-        begin_ns, end_ns = event.start_ns, event.start_ns + event.duration_ns
-        if self._end_ns is not None and self._end_ns > begin_ns:
-            begin_ns = self._end_ns
-        if end_ns > begin_ns:
-            self.time_ns += end_ns - begin_ns
-            self._end_ns = end_ns
-
-    def copied(self) -> _Busy:
-        """Return another one with what ran so far."""
-        return _Busy(self.time_ns, self._end_ns)
-
-
 class Rows:
     """Collects all kernels of a timeline, and the stretches where launches came too slowly."""
 
-    def __init__(self, chooser: Chooser | None = None) -> None:
+    def __init__(self, chooser: Chooser | None, collecting: Collecting) -> None:
         self._chooser = chooser
+        self.collecting = collecting
         self._rows: dict[tuple[str, str | None, int, bool], Row] = {}
-        self._busy: defaultdict[int, _Busy] = defaultdict(_Busy)
-        self._working: dict[int, _Busy] = {}
         self._functions: dict[str, str] = {}
         self._waiting: set[str] = set()
         self._launched: Counter[str] = Counter()
@@ -196,24 +161,8 @@ class Rows:
         if self._first_ns is None:
             self._first_ns = event.start_ns
         self._follow(event, gap_ns)
-        busy = self._busy[event.device]
-        if function not in self._waiting:
-            if event.device in self._working:
-                self._working[event.device].run(event)
-        elif event.device not in self._working:  # until then both ran alike
-            self._working[event.device] = busy.copied()
-        busy.run(event)
+        self.collecting.take(event, gap_ns, waits=function in self._waiting)
         return row
-
-    def communication(self, total_ns: int) -> Communication | None:
-        """Sum up the kernels that wait for other GPUs; None if there are none."""
-        own = [row for row in self._rows.values() if row.is_communication]
-        if not own:
-            return None
-        time_ns = sum(sum(row.times_ns) for row in own)
-        alone_ns = sum(self._busy[device].time_ns - one.time_ns for device, one in self._working.items())
-        launches = sum(len(row.times_ns) for row in own)
-        return Communication(launches, time_ns, time_ns / total_ns if total_ns else 0.0, alone_ns)
 
     def _follow(self, event: KernelEvent, gap_ns: int) -> None:
         """Continue or end a stretch of launches that come too slowly."""

@@ -35,6 +35,28 @@ class Operands(NamedTuple):
     values: tuple[str, ...] = ()
 
 
+class CollectiveCall(NamedTuple):
+    """What GPUs were asked to send one another, as whoever launched the kernel wrote it.
+
+    Attributes:
+        name: The collective in the words of PyTorch: `allreduce`, `_allgather_base`, `nccl:all_to_all`.
+        in_elements, out_elements: Elements that this rank gave and got; None if the timeline does not say.
+        dtype: Their type as PyTorch names it: `Float`, `c10::BFloat16`; None if the timeline does not say.
+        gpus: Ranks of the group; None if the timeline does not say.
+        group, description: Name of the group, and what it is for: `default_pg`, `TENSOR_MODEL_PARALLEL_GROUP`.
+        ranks: The ranks of the group as text: `[0, 1, 2, 3]`, which long groups end with `...`.
+    """
+
+    name: str
+    in_elements: int | None = None
+    out_elements: int | None = None
+    dtype: str | None = None
+    gpus: int | None = None
+    group: str | None = None
+    description: str | None = None
+    ranks: str | None = None
+
+
 class KernelEvent(NamedTuple):
     """One launch of a kernel on a timeline.
 
@@ -52,6 +74,7 @@ class KernelEvent(NamedTuple):
         code: File and line, or node of a compiler's graph, that it was generated from.
         call: Number of the operator's call, which may launch several kernels; 0 where it is unknown.
         operands: What the operator was called with; None if the timeline does not say.
+        collective: What it communicates; None if the timeline does not say. Equal calls are one.
         launched_by: Number of the host's call that launched it, as `Host` knows it; `NO_CALL` where it is unknown.
     """
 
@@ -68,6 +91,7 @@ class KernelEvent(NamedTuple):
     code: str | None = None
     call: int = 0
     operands: Operands | None = None
+    collective: CollectiveCall | None = None
     launched_by: int = NO_CALL
 
 
@@ -152,6 +176,8 @@ class Timeline:
         notes: What was left out of it, one sentence each; complete once its kernels were gone through.
         is_synthetic: It says itself that a generator wrote it.
         rank: Which process of a program of several it is of, from 0; None if it does not say.
+        world_size: How many processes these are; None if it does not say.
+        node_gpus: GPUs of the machine that it lists; None if it lists fewer than two.
         host: What the host did; None if nothing of it was recorded.
         graph_hint: How to record what ran in graphs; None where all of it is known.
     """
@@ -164,5 +190,7 @@ class Timeline:
     notes: Iterable[str] = ()
     is_synthetic: bool = False
     rank: int | None = None
+    world_size: int | None = None
+    node_gpus: int | None = None
     host: Host | None = None
     graph_hint: str | None = None
