@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.model.program.timeline import NO_CALL, Call, HostSpan, Opened
+from rooflens.model.program.timeline import NO_CALL, Call, HostSpan, Opened, waits_for_gpu
 
 if TYPE_CHECKING:
     from rooflens.model.program.occupancy import Gaps
@@ -39,9 +39,6 @@ IdleKind = Literal["launching", "synchronizing", "host", "queued", "unknown"]
 
 LAUNCH_GAP_NS = 100_000
 """Launching never takes longer than this: in a longer gap the host did something else, or waited."""
-
-_WAITS = re.compile(r"Synchronize|Memcpy|^cu(?:da)?(?:Mem)?Free", re.IGNORECASE)
-"""Calls of CUDA that wait for the GPU, or do where memory is pageable."""
 
 _REGISTERED = re.compile(r"(?!autograd::|torch::autograd)[a-z_]\w*::\w")
 """An operator of a library, as `aten::mm`, and no step of the engine that runs backward."""
@@ -169,7 +166,7 @@ def _cause(end_ns: int, window: tuple[int, int], launch: Call, begin: Opened, mi
     calls = [one for one in _long(middle.calls, window) if one.start_ns != launch.start_ns]
     operator, innermost = _operator(operators), _range(ranges)
     is_long = end_ns - start_ns > LAUNCH_GAP_NS
-    waited = [one for one in begin.calls if _WAITS.search(one.name) and one.start_ns != launch.start_ns]
+    waited = [one for one in begin.calls if waits_for_gpu(one.name) and one.start_ns != launch.start_ns]
     does_other = is_long and any(one.start_ns > start_ns for one in (*operators, *ranges, *calls))
     if waited and not does_other:
         call = waited[-1]
