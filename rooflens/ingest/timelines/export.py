@@ -17,19 +17,26 @@ from rooflens.ingest.timelines.budget import NAME_CHARACTERS, Budget
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
+Columns = dict[str, set[str]]
+"""The columns of each table that is there."""
+
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 RANGES = "NVTX_EVENTS"
+OS_CALLS = "OSRT_API"
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 """Graphs traced as a whole: the export does not show what ran in them."""
 
 GPUS, DEVICES = "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE"
 BUSY = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET", GRAPHS)
 
+PUSH_POP, START_END = (59, 70), (60, 71)
+"""Types of NVTX events: ranges of a thread, and ranges of a process."""
+
 _PROCESS_SHIFT, _PROCESS_MASK = 24, 0xFFFFFF
 """Position of the process ID in a global thread ID; the lowest bits are the thread's own."""
 
-_TABLES = (KERNELS, RUNTIME, RANGES, GPUS, DEVICES, "StringIds", *BUSY)
+_TABLES = (KERNELS, RUNTIME, OS_CALLS, RANGES, GPUS, DEVICES, "StringIds", *BUSY)
 _MAY_READ = frozenset({"sqlite_master", *_TABLES})
 _MAY_CALL = frozenset({"count", "sum", "substr", "typeof"})
 """Everything that a query may read and call; SQLite asks for permission when it prepares a query."""
@@ -73,6 +80,15 @@ def shared(text: str, texts: dict[str, str], budget: Budget) -> str:
     if name not in texts:
         texts[name] = bounded(text, budget)
     return texts[name]
+
+
+def strings_of_ranges(database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget) -> dict[int, str]:
+    """Return the range names that are stored in the table of texts, by ID."""
+    if "textId" not in columns[RANGES] or not has_strings(columns):
+        return {}
+    ids = f"SELECT textId FROM {RANGES}"  # noqa: S608 - our constant
+    rows = database.execute(f"SELECT id, {VALUE} FROM StringIds WHERE id IN ({ids})")  # noqa: S608 - our constants
+    return {key: bounded(text, budget) for key, text in rows if text}
 
 
 def process_of(number: Any) -> int:

@@ -12,6 +12,8 @@ import sqlite3
 from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
+from heapq import merge
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -25,8 +27,10 @@ from rooflens.ingest.timelines.export import (
     GPUS,
     GRAPHS,
     KERNELS,
+    PUSH_POP,
     RANGES,
     RUNTIME,
+    START_END,
     VALUE,
     are_small,
     bounded,
@@ -40,9 +44,11 @@ from rooflens.ingest.timelines.export import (
     process_of,
     selected,
     shared,
+    strings_of_ranges,
     timed_rows,
     whole,
 )
+from rooflens.ingest.timelines.exported_host import ExportedHost, number_of, unseen_graphs
 from rooflens.ingest.timelines.ranges import OUTERMOST_FIRST, OpenRanges, Paths, Range
 from rooflens.model.program.timeline import NSYS, BusyEvent, KernelEvent, Timeline
 from rooflens.processes import capture, find_program
@@ -53,21 +59,35 @@ if TYPE_CHECKING:
     from rooflens.model.program.timeline import BusyKind
     from rooflens.model.unprofiled import Shape
 
+_COPIES = {
+    1: "HtoD",
+    2: "DtoH",
+    3: "HtoA",
+    4: "AtoH",
+    5: "AtoA",
+    6: "AtoD",
+    7: "DtoA",
+    8: "DtoD",
+    9: "HtoH",
+    10: "PtoP",
+}
+_MEMORIES = {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed", 5: "Device", 6: "Managed"}
+"""Numbers of `ENUM_CUDA_MEMCPY_OPER` and `ENUM_CUDA_MEM_KIND` -> what the PyTorch profiler calls the same."""
+
 _KINDS: dict[str, BusyKind] = dict(zip(BUSY, ("copy", "memset", "graph"), strict=True))
 _NAMES = ("demangledName", "mangledName", "shortName")
 """Columns with a kernel's name, best first."""
-
-_PUSH_POP, _START_END = (59, 70), (60, 71)
-"""Types of NVTX events: ranges of a thread, and ranges of a process."""
 
 _COUNTED = 1024
 """Rows counted at a time."""
 
 _MOST_BLOCKS = 1 << 31
+_MOST_BYTES = 1 << 50
 _MOST_GPUS, _LONGEST_GPU = 1 << 16, 200
 """Limits: GPUs of all processes together, and characters of a GPU's name."""
 
 _RECORD_HINT = "trace CUDA: `nsys profile --trace=cuda,nvtx --export=sqlite PROGRAM`"
+_GRAPH_HINT = "record with `nsys profile --cuda-graph-trace=node`: it shows the kernels in graphs, at some cost"
 _INSTALL_PATTERNS = ("usr/local/cuda/bin/nsys", "usr/local/cuda-*/bin/nsys", "opt/nvidia/nsight-systems/*/bin/nsys")
 
 
@@ -117,23 +137,30 @@ def read_export(export: Path, source: str | None = None) -> Timeline:
     with opened(export, source, budget) as database:
         check_whole(export, source)
         columns = columns_of(database, source)
-        if not any(has_rows(database, name) for name in (KERNELS, GRAPHS) if name in columns):
-            what = "has no kernels" if "StringIds" in columns else "is a database, but no export of nsys"
-            raise InputError(f"the timeline `{source}` {what}", _RECORD_HINT)
         for table in columns:
             check_size(database, table, budget)
         gpus = _Gpus(database, columns)
         used = gpus.used(database, columns)
+        unseen = []
+        for one in unseen_graphs(database, columns, sorted(used) or [0]):
+            budget.take(KEPT)
+            unseen.append(one)
+        has_whole = GRAPHS in columns and has_rows(database, GRAPHS)
+        if not (has_whole or unseen or (KERNELS in columns and has_rows(database, KERNELS))):
+            what = "has no kernels" if "StringIds" in columns else "is a database, but no export of nsys"
+            raise InputError(f"the timeline `{source}` {what}", _RECORD_HINT)
         names = {gpus.names.get(index) for index in used}
         processes = _processes(database, columns)
         notes = (f"{processes} processes ran kernels; they are taken together",) if processes > 1 else ()
         return Timeline(
             source=source,
             kind=NSYS,
-            kernels=_Kernels(export, source, budget),
-            others=_Others(export, source, budget),
+            kernels=_Kernels(export, source, budget, has_graphs=has_whole or bool(unseen)),
+            others=_Others(export, source, budget, unseen),
             gpu=names.pop() if len(names) == 1 else None,
             notes=Notes(notes, budget),
+            host=ExportedHost(export, source, budget),
+            graph_hint=_GRAPH_HINT if unseen or has_whole else None,
             node_gpus=len(gpus.names) if len(gpus.names) > 1 else None,
         )
 
@@ -145,6 +172,7 @@ class _Kernels:
     export: Path
     source: str
     budget: Budget
+    has_graphs: bool
 
     def __iter__(self) -> Iterator[KernelEvent]:
         with opened(self.export, self.source, self.budget) as database:
@@ -176,12 +204,21 @@ class _Kernels:
                         processes[process, device] = found
                 index, own = found
                 path = own.get(correlation) if own else None
-                yield KernelEvent(label, *shape, start, end - start, index, whole(stream), path)
+                yield KernelEvent(
+                    label,
+                    *shape,
+                    start,
+                    end - start,
+                    index,
+                    whole(stream),
+                    path,
+                    launched_by=number_of(process, correlation),
+                )
             untimed = count_rows(database, KERNELS) - timed
             self.budget.left_out = {
                 what: number for what, number in (("without a name", unnamed), ("without a time", untimed)) if number
             }
-            if timed == unnamed and not (GRAPHS in columns and has_rows(database, GRAPHS)):
+            if timed == unnamed and not self.has_graphs:
                 why = "names of its kernels lead to no text" if unnamed else "kernels have no times"
                 raise InputError(f"the timeline `{self.source}` names no kernels: the {why}", AGAIN)
 
@@ -193,22 +230,47 @@ class _Others:
     export: Path
     source: str
     budget: Budget
+    unseen: Sequence[BusyEvent]
 
     def __iter__(self) -> Iterator[BusyEvent]:
-        from heapq import merge  # noqa: PLC0415 - only here
-
         with opened(self.export, self.source, self.budget) as database:
             columns = columns_of(database, self.source)
             gpus = _Gpus(database, columns)
             tables = [self._of(database, table, columns[table], gpus) for table in BUSY if table in columns]
-            yield from merge(*tables)
+            yield from merge(*tables, self.unseen, key=itemgetter(0, 1))
 
     @staticmethod
     def _of(database: sqlite3.Connection, table: str, known: set[str], gpus: _Gpus) -> Iterator[BusyEvent]:
-        wanted = ("start", "end", "deviceId", "streamId", "globalPid")
-        for start, end, device, stream, process in timed_rows(database, table, known, wanted):
+        wanted = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId", "bytes", *_COPIED)
+        kind = _KINDS[table]
+        for start, end, device, stream, process, correlation, moved, *copied in timed_rows(
+            database, table, known, wanted
+        ):
             if end > start:
-                yield BusyEvent(start, end - start, gpus.index(process, device), whole(stream), _KINDS[table])
+                yield BusyEvent(
+                    start,
+                    end - start,
+                    gpus.index(process, device),
+                    whole(stream),
+                    kind,
+                    _copy_name(kind, *copied),
+                    moved if type(moved) is int and 0 <= moved < _MOST_BYTES else None,
+                    number_of(process, correlation),
+                )
+
+
+_COPIED = ("copyKind", "srcKind", "dstKind")
+
+
+def _copy_name(kind: BusyKind, copied: Any, source: Any, target: Any) -> str | None:
+    """Name a copy as the PyTorch profiler does; None where the export does not say."""
+    if kind == "memset":
+        return "Memset"
+    direction = _COPIES.get(copied) if type(copied) is int else None
+    if direction is None:
+        return None
+    memories = [_MEMORIES.get(one) if type(one) is int else None for one in (source, target)]
+    return f"Memcpy {direction}" + (f" ({memories[0]} -> {memories[1]})" if all(memories) else "")
 
 
 class Notes:
@@ -301,7 +363,7 @@ def _ranges(
     known = columns[RANGES]
     if {"start", "end", "eventType", "globalTid"} - known:
         return {}, {}
-    strings = _strings_of_ranges(database, columns, budget)
+    strings = strings_of_ranges(database, columns, budget)
     of_thread: defaultdict[int, list[Range]] = defaultdict(list)
     of_process: defaultdict[int, list[Range]] = defaultdict(list)
     wanted = selected(known, ("start", "end", "eventType", "globalTid", "textId", "text"))
@@ -316,9 +378,9 @@ def _ranges(
             name = texts.get(text) or shared(text, texts, budget)
         if not name:
             continue
-        if kind in _PUSH_POP:
+        if kind in PUSH_POP:
             of_thread[thread].append((start, -end, name))
-        elif kind in _START_END:
+        elif kind in START_END:
             of_process[process_of(thread)].append((start, -end, name))
         range_count += 1
         if not range_count % _COUNTED:
@@ -328,15 +390,6 @@ def _ranges(
         for found in (of_thread, of_process)
     )
     return by_thread, by_process
-
-
-def _strings_of_ranges(database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget) -> dict[int, str]:
-    """Return the range names that are stored in the table of texts, by ID."""
-    if "textId" not in columns[RANGES] or not has_strings(columns):
-        return {}
-    ids = f"SELECT textId FROM {RANGES}"  # noqa: S608 - our constant
-    rows = database.execute(f"SELECT id, {VALUE} FROM StringIds WHERE id IN ({ids})")  # noqa: S608 - our constants
-    return {key: bounded(text, budget) for key, text in rows if text}
 
 
 def _processes(database: sqlite3.Connection, columns: Mapping[str, set[str]]) -> int:

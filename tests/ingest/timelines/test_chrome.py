@@ -153,7 +153,7 @@ def test_copies_old_categories_and_two_gpus(tmp_path: Path) -> None:
     copy = kernel("Memcpy HtoD", 5, 2.5) | {"cat": "gpu_memcpy"}
     first, second = kernel("a", 10) | {"cat": "Kernel"}, kernel("b", 20, device=1, stream=9)
     timeline = read_trace(write_trace(tmp_path / "t.json", [second, copy, first], deviceProperties=devices))
-    assert timeline.others == (BusyEvent(5_000, 2_500, 0, 7),)
+    assert timeline.others == (BusyEvent(5_000, 2_500, 0, 7, name="Memcpy HtoD"),)
     assert [(one.name, one.device, one.stream) for one in timeline.kernels] == [("a", 0, 7), ("b", 1, 9)]
     assert timeline.gpu is None
     alone = read_trace(write_trace(tmp_path / "t.json", [second], deviceProperties=devices))
