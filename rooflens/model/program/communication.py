@@ -152,7 +152,7 @@ class CollectiveLaunches(Struct, frozen=True):
         return None if rate is None or factor is None else rate * factor
 
 
-class Sequence(Struct, frozen=True):
+class Collectives(Struct, frozen=True):
     """The collectives of one group in the order in which they began, for the ranks to be set side by side.
 
     Attributes:
@@ -186,7 +186,7 @@ class Communication(Struct, frozen=True):
     share: float
     alone_ns: int
     collectives: tuple[CollectiveLaunches, ...] = ()
-    sequences: tuple[Sequence, ...] = ()
+    sequences: tuple[Collectives, ...] = ()
 
     @property
     def exposed_ns(self) -> int:
@@ -394,9 +394,9 @@ class Collecting:
             sequences=tuple(self._sequences()) if len(self._devices) == 1 else (),
         )
 
-    def _sequences(self) -> Iterable[Sequence]:
+    def _sequences(self) -> Iterable[Collectives]:
         for name, one in self._groups.items():
-            yield Sequence(name, tuple(one.names), one.durations_ns, one.idle_ns, one.worked_ns)
+            yield Collectives(name, tuple(one.names), one.durations_ns, one.idle_ns, one.worked_ns)
 
 
 def _key_of(event: KernelEvent, named: _Named, world_size: int | None) -> _Key:
