@@ -130,6 +130,7 @@ def _row(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
         calls=_sum(one.calls for one in rows) if has_floors else None,
         caches=first.caches if has_floors else None,
         gain_ns=_sum(one.gain_ns for one in rows),
+        wall_ns=sum(one.wall_ns for one in rows),
         shapes=tuple(
             OfShape(own[0].grid, own[0].block, sum(one.count for one in own), sum(one.time_ns for one in own))
             for own in shapes.values()

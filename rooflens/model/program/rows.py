@@ -16,6 +16,7 @@ from msgspec import Struct
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.program.floors import LAUNCH_NS, ROUNDED_NS, Floors, floor_of, limit_of
+from rooflens.model.program.idle import LAUNCH_GAP_NS
 from rooflens.model.program.kernels import OfShape, ProgramKernel
 from rooflens.model.program.operators import OddOperandsError, work_of_call
 from rooflens.model.program.timeline import KernelEvent, Operands
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 STRETCH_LAUNCHES = 8
 """So many consecutive launches, each shorter than the gap before it, make a launch-bound stretch."""
 
-LAUNCH_GAP_NS = 100_000
-"""Launching never takes longer than this: in a longer gap the host did something else, or waited."""
 
 _AT_FLOOR = 1.33
 """A kernel within this factor of its floor is not latency-bound."""
@@ -61,13 +60,15 @@ class Stretch(Struct, frozen=True):
     nvtx_range: str | None
 
 
-class _Row:
+class Row:
     """Collects the launches of a kernel."""
 
     def __init__(self, event: KernelEvent) -> None:
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
         self.times_ns, self.calls, self.places = array("q"), array("q"), array("q")
         self.gap_ns = self.launch_gap_ns = 0
+        self.wall_ns = 0.0
+        self.is_communication = False
         self._shapes: dict[tuple[Shape, Shape], list[int]] = {}
         self.origins: Counter[tuple[str | None, str | None, str | None]] = Counter()
 
@@ -129,7 +130,7 @@ class Rows:
     def __init__(self, chooser: Chooser | None, collecting: Collecting) -> None:
         self._chooser = chooser
         self.collecting = collecting
-        self._rows: dict[tuple[str, str | None, int, bool], _Row] = {}
+        self._rows: dict[tuple[str, str | None, int, bool], Row] = {}
         self._functions: dict[str, str] = {}
         self._waiting: set[str] = set()
         self._launched: Counter[str] = Counter()
@@ -140,18 +141,19 @@ class Rows:
         self.impossible_count = 0
         self.odd_count = 0
 
-    def take(self, event: KernelEvent, gap_ns: int) -> None:
-        """Add a launch, and the idle time of its GPU before it."""
+    def take(self, event: KernelEvent, gap_ns: int) -> Row:
+        """Add a launch, and the idle time of its GPU before it; return its row."""
         is_in_range = self._chooser is None or self._chooser.is_in_range(event.nvtx_range or "")
         key = event.name, event.operator, id(event.operands), is_in_range  # equal operands are one, which its row keeps
         row = self._rows.get(key)
         if row is None:
-            row = self._rows[key] = _Row(event)
+            row = self._rows[key] = Row(event)
         function = self._functions.get(event.name)
         if function is None:
             function = self._functions[event.name] = function_of(bare_name(event.name))
             if waits_for_ranks(function):
                 self._waiting.add(function)
+        row.is_communication = function in self._waiting
         row.add(event, gap_ns, self._launched[function])
         self._launched[function] += 1
         if event.operands is not None:
@@ -160,6 +162,7 @@ class Rows:
             self._first_ns = event.start_ns
         self._follow(event, gap_ns)
         self.collecting.take(event, gap_ns, waits=function in self._waiting)
+        return row
 
     def _follow(self, event: KernelEvent, gap_ns: int) -> None:
         """Continue or end a stretch of launches that come too slowly."""
@@ -210,7 +213,7 @@ class Rows:
         names = self._chooser.named(one.name for one in in_range)
         return every, [one for one in in_range if one.name in names]
 
-    def _kernel(self, row: _Row, floors: Floors, total_ns: int) -> ProgramKernel:
+    def _kernel(self, row: Row, floors: Floors, total_ns: int) -> ProgramKernel:
         found = self._found(row, floors)
         parts = [self._part(*launch) for launch in zip(row.calls, row.times_ns, strict=True)] if found else []
         time_ns, typical = sum(row.times_ns), row.typical()
@@ -247,13 +250,14 @@ class Rows:
             bound=bound,
             or_bound=or_bound,
             launch=row.places[typical],
-            is_communication=waits_for_ranks(self._functions[row.name]),
+            is_communication=row.is_communication,
             calls=sum(parts) if found else None,
             peak=found.peak if found else None,
             shapes=row.shapes(),
+            wall_ns=row.wall_ns,
         )
 
-    def _found(self, row: _Row, floors: Floors) -> Forecast | None:
+    def _found(self, row: Row, floors: Floors) -> Forecast | None:
         """Forecast the call behind a kernel; None if what it must do, or the GPU, is unknown."""
         try:
             work = work_of_call(row.operator, row.operands)
@@ -269,7 +273,7 @@ class Rows:
 
 
 def _class_of(
-    row: _Row, time_ns: int, floor_ns: float | None, found: Forecast | None
+    row: Row, time_ns: int, floor_ns: float | None, found: Forecast | None
 ) -> tuple[Bound, tuple[Bound, ...]]:
     """Judge a kernel without counters, by its gaps and its distance from the floor."""
     if row.launch_gap_ns > time_ns:
