@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.model.program.communication import Collectives
+from rooflens.model.program.idle import Idle
 from rooflens.model.program.kernels import OfShape, ProgramKernel, in_order
 from rooflens.model.program.program import Program
 
@@ -50,6 +51,16 @@ class Rank(Struct, frozen=True):
     waits_ns: int | None
     late_ns: int | None
 
+    @property
+    def exposed_ns(self) -> int | None:
+        """Time in which only communication ran; None without any."""
+        return None if self.program.communication is None else self.program.communication.exposed_ns
+
+    @property
+    def hidden_ns(self) -> int | None:
+        """The rest of the time of communication; None without any."""
+        return None if self.program.communication is None else self.program.communication.hidden_ns
+
 
 class Late(Struct, frozen=True):
     """The rank that the others wait for.
@@ -59,8 +70,9 @@ class Late(Struct, frozen=True):
         reason: What came longer on it than on the others before the collectives to which it came late: the work of its
             GPU, or a GPU without work because the host was late; None where its timeline does not show it.
         more_ns: How much longer.
-        kernel: The kernel that loses most time there; None where none does, or the host was late.
+        slower: The kernel that loses most time there; None where none does, or the host was late.
         usual_ns: The median of what that kernel takes on the others.
+        idle: What the GPU waited for longest there, beyond the median of the others, where the host was late.
         first_ns: How much of its lateness is at the first collectives, to which ranks also come late whose recording
             began late.
     """
@@ -68,9 +80,26 @@ class Late(Struct, frozen=True):
     rank: Rank
     reason: Reason | None = None
     more_ns: float = 0.0
-    kernel: ProgramKernel | None = None
-    usual_ns: float = 0.0
+    slower: ProgramKernel | None = None
+    usual_ns: float | None = None
+    idle: Idle | None = None
     first_ns: int = 0
+
+    @property
+    def kernel(self) -> str | None:
+        """The name of the kernel that loses most time there."""
+        return None if self.slower is None else self.slower.name
+
+    @property
+    def operator(self) -> str | None:
+        """The operator of that kernel, or what the host was in."""
+        found = self.slower or self.idle
+        return None if found is None else found.operator
+
+    @property
+    def time_ns(self) -> int | None:
+        """The time of that kernel there."""
+        return None if self.slower is None else self.slower.time_ns
 
 
 class Joined(Struct, frozen=True):
@@ -165,8 +194,8 @@ def _side_by_side(programs: Sequence[Program]) -> tuple[tuple[Rank, ...], Late |
         _compare([beside[place] for place in places], sequences)
     ranks = [_rank(one, found) for one, found in zip(programs, beside, strict=True)]
     late = _latest(ranks, beside) if any(one.compared for one in beside) else _least_communicating(ranks)
-    if late is not None and late.reason != "host":
-        late = _with_kernel(late, programs)
+    if late is not None:
+        late = _with_idle(late, programs) if late.reason == "host" else _with_kernel(late, programs)
     return tuple(sorted(ranks, key=lambda one: one.program.rank or 0)), late
 
 
@@ -254,4 +283,17 @@ def _with_kernel(late: Late, programs: Sequence[Program]) -> Late:
             usual_ns = float(median(times.get(_key(one), 0) for times in others))
             found.append((one.time_ns - usual_ns, usual_ns, one))
     more_ns, usual_ns, kernel = max(found, key=itemgetter(0), default=(0.0, 0.0, None))
-    return replace(late, kernel=kernel, usual_ns=usual_ns) if more_ns > 0 else late
+    return replace(late, slower=kernel, usual_ns=usual_ns) if more_ns > 0 else late
+
+
+def _with_idle(late: Late, programs: Sequence[Program]) -> Late:
+    """Add the cause of idle time that takes most on the late rank beyond the median of the others."""
+    last = late.rank.program
+    others = [{_cause(one): one.gap_ns for one in program.idle} for program in programs if program is not last]
+    found = [(one.gap_ns - median(times.get(_cause(one), 0) for times in others), one) for one in last.idle]
+    more_ns, idle = max(found, key=itemgetter(0), default=(0.0, None))
+    return replace(late, idle=idle) if more_ns > 0 else late
+
+
+def _cause(one: Idle) -> tuple[str | None, ...]:
+    return one.kind, one.operator, one.call
