@@ -42,7 +42,19 @@ def test_kernels_come_in_order_with_what_launched_them(tmp_path: Path) -> None:
     timeline = read_trace(write_trace(tmp_path / "t.json", _step()))
     relu, gemm = timeline.kernels
     assert gemm == KernelEvent(
-        "gemm", (2, 1, 1), (128, 1, 1), 60_000, 9_125, 0, 7, "step", "aten::addmm", "Linear_0", "train.py:12", gemm.call
+        "gemm",
+        (2, 1, 1),
+        (128, 1, 1),
+        60_000,
+        9_125,
+        0,
+        7,
+        "step",
+        "aten::addmm",
+        "Linear_0",
+        "train.py:12",
+        gemm.call,
+        launched_by=gemm.launched_by,
     )
     assert 0 != gemm.call != relu.call
     assert (relu.name, relu.operator, relu.module, relu.nvtx_range) == ("relu", "aten::relu", "ReLU_0", "step/inner")
