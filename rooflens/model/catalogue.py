@@ -1043,7 +1043,11 @@ PROGRAM_KERNEL = fixed(
     ),
     Key("bound", choice(*BOUNDS), "`unknown`: nothing was counted in it; `overhead` where gaps outweigh it"),
     Key("or_bound", choices(*BOUNDS), "the classes that it can have"),
-    Key("launch", POSITION, "a typical launch among those of its function, from 0: what `--launch-skip` takes"),
+    Key(
+        "launch",
+        nullable(POSITION),
+        "a typical launch among those of its function, from 0: what `--launch-skip` takes; null of a printed summary",
+    ),
     Key("measured", nullable(MEASURED), "the same kernel in a report beside the trace; null where none has it"),
 )
 """Everything that is written of a kernel of a trace, without a report."""
@@ -1070,8 +1074,16 @@ COMMUNICATION = fixed(
     Key("count", NUMBER, "launches", "launches"),
     Key("time_ns", NUMBER, "all launches", "ns"),
     Key("share", NUMBER, "of the time of all launches", "share"),
-    Key("alone_ns", NUMBER, "one of them ran, and no other kernel on its GPU", "ns"),
+    Key("alone_ns", NUMBER, "one of them ran, and no other kernel on its GPU; null of a printed summary", "ns"),
 )
+
+TOTAL = fixed(
+    Key("of", choices("kernel", "operator", "copy", "call", "range"), "calls and ranges are of the host"),
+    Key("name", TEXT, "as printed"),
+    Key("count", NUMBER, "how often"),
+    Key("time_ns", NUMBER, "their time together", "ns"),
+)
+"""A row of a printed summary that is no kernel, or is of the same time as one."""
 
 TRACE = fixed(
     Key("source", TEXT, "path as it was given"),
@@ -1096,6 +1108,7 @@ TRACE = fixed(
         value=attrgetter("unknown"),
     ),
     Key("kernels", items(PROGRAM_KERNEL), "most to win first, then those of which that is not known, by time"),
+    Key("totals", items(TOTAL), "what a printed summary (`nsys stats`, `key_averages`) has beside the kernels"),
     Key("notes", TEXTS, "what was left out, and what lacks for a floor"),
 )
 """Everything that is written of a trace without a report."""

@@ -24,6 +24,7 @@ from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.options import Options
 from rooflens.model.program.operators import OddOperandsError, Work, work_of_call
 from rooflens.model.program.timeline import NSYS, KernelEvent, Operands, Timeline, measure
+from rooflens.model.program.totals import Total
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 from rooflens.model.verdict_classes import shown_class
 
@@ -56,10 +57,10 @@ PROFILED = 3
 _AT_FLOOR = 1.33
 """A kernel within this factor of its floor is not latency-bound."""
 
-_ROUNDED_NS = 1000
+ROUNDED_NS = 1000
 """Old traces round times to microseconds."""
 
-_LAUNCH_NS = LAUNCH_FLOOR_S * 1e9
+LAUNCH_NS = LAUNCH_FLOOR_S * 1e9
 _NUMBER = re.compile(r"\d+")
 _SCALAR_FP32 = re.compile(r"sgemm|simt|ffma", re.IGNORECASE)
 _TENSOR_FP32 = re.compile(r"tf32|s1688|s16816|tensorop|hmma|gmma", re.IGNORECASE)
@@ -82,8 +83,8 @@ class ProgramKernel(Struct, frozen=True):
         count: Launches.
         time_ns: The sum of their times.
         share: `time_ns` over the time of all launches of the program; overlapping ones count in full.
-        launch_ns: The median launch.
-        gap_ns: How long the GPU was idle before these launches, summed.
+        launch_ns: The median launch; of totals without a median the mean.
+        gap_ns: How long the GPU was idle before these launches, summed; None if unknown.
         grid, block: Of most launches.
         operator: The operator that launched it.
         shape: Sizes of the operator's tensors, argument by argument: `[2048, 256] [256, 512]`; None if unknown.
@@ -98,7 +99,7 @@ class ProgramKernel(Struct, frozen=True):
         gain_ns: Time above the cold floor and above the time to launch; if `measured` is known, what its first move
             wins, or the time above its limit; None if unknown.
         bound, or_bound: Its class, `overhead` if gaps outweigh it, and what else it may be.
-        launch: Index of a typical launch among the program's launches of its function, from 0.
+        launch: Index of a typical launch among the program's launches of its function, from 0; None if unknown.
         is_communication: It waits for other GPUs.
         calls: Calls of the operator, with a fraction if several kernels share one; None if no floor is known.
         peak: The peak behind its floor: `tensor_fp16`; None if no floor is known.
@@ -111,7 +112,7 @@ class ProgramKernel(Struct, frozen=True):
     time_ns: int
     share: float
     launch_ns: int
-    gap_ns: int
+    gap_ns: int | None
     grid: Shape
     block: Shape
     operator: str | None
@@ -129,7 +130,7 @@ class ProgramKernel(Struct, frozen=True):
     gain_ns: float | None
     bound: Bound
     or_bound: tuple[Bound, ...]
-    launch: int
+    launch: int | None
     is_communication: bool
     calls: float | None = None
     peak: str | None = None
@@ -184,13 +185,13 @@ class Communication(Struct, frozen=True):
     Attributes:
         time_ns: The sum of their times.
         share: `time_ns` over the time of all launches of the program.
-        alone_ns: Time in which only such kernels ran on the GPU.
+        alone_ns: Time in which only such kernels ran on the GPU; None if unknown.
     """
 
     count: int
     time_ns: int
     share: float
-    alone_ns: int
+    alone_ns: int | None
 
 
 class Stretch(Struct, frozen=True):
@@ -231,6 +232,7 @@ class Program(Struct, frozen=True):
         notes: What was left out of the timeline, and what is missing for floors.
         is_synthetic: A generator wrote the timeline.
         rank: Rank of the recorded process; None if unknown.
+        totals: What a printed summary added up beside the kernels; empty of a timeline.
     """
 
     source: str
@@ -246,6 +248,7 @@ class Program(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     is_synthetic: bool = False
     rank: int | None = None
+    totals: tuple[Total, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Program of {self.source}: {count(len(self.kernels), 'row')}, {count(self.launches, 'launch')}>"
@@ -351,7 +354,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         unprofiled=unprofiled,
         kernels=in_order(wanted),
         every=in_order(kernels),
-        unknown=_unknown(kernels, total_ns),
+        unknown=unknown_operators(kernels, total_ns),
         stretches=rows.stretches(),
         communication=rows.communication(total_ns),
         notes=(*notes, *(("it was written by a generator, not recorded on a GPU",) if timeline.is_synthetic else ())),
@@ -537,7 +540,7 @@ class _Rows:
     def kernels(self, gpu: Datasheet | None) -> tuple[list[ProgramKernel], list[ProgramKernel]]:
         """Return all kernels, with floors if a GPU is known; then the selected ones."""
         total_ns = sum(sum(row.times_ns) for row in self._rows.values())
-        floors = _Floors(gpu)
+        floors = Floors(gpu)
         found = {key: self._kernel(row, floors, total_ns) for key, row in self._rows.items()}
         every = [*found.values()]
         if self._chooser is None:
@@ -546,20 +549,18 @@ class _Rows:
         names = self._chooser.named(one.name for one in in_range)
         return every, [one for one in in_range if one.name in names]
 
-    def _kernel(self, row: _Row, floors: _Floors, total_ns: int) -> ProgramKernel:
+    def _kernel(self, row: _Row, floors: Floors, total_ns: int) -> ProgramKernel:
         found = self._found(row, floors)
         parts = [self._part(*launch) for launch in zip(row.calls, row.times_ns, strict=True)] if found else []
         time_ns, typical = sum(row.times_ns), row.typical()
-        floor = None if found is None else _floor_of(found, sum(parts), time_ns, _ROUNDED_NS * len(parts))
+        floor = None if found is None else floor_of(found, sum(parts), time_ns, ROUNDED_NS * len(parts))
         if found and floor is None:
             self.impossible_count += len(row.times_ns)
             found = None
         cold_ns = found.t_lower_s * 1e9 if found else 0.0
         grid, block = row.shape()
         bound, or_bound = _class_of(row, time_ns, cold_ns * sum(parts), found)
-        gains = (
-            max(0.0, one - max(cold_ns * part, _LAUNCH_NS)) for one, part in zip(row.times_ns, parts, strict=False)
-        )
+        gains = (max(0.0, one - max(cold_ns * part, LAUNCH_NS)) for one, part in zip(row.times_ns, parts, strict=False))
         return ProgramKernel(
             name=row.name,
             count=len(row.times_ns),
@@ -577,7 +578,7 @@ class _Rows:
             nvtx_range=row.kind_of_origin(2),
             flop=found.flop if found else None,
             moved_bytes=found.moved_bytes if found else None,
-            limited_by=None if found is None else _limit(found),
+            limited_by=None if found is None else limit_of(found),
             floor_ns=floor[1] if floor else None,
             floor_cold_ns=cold_ns * sum(parts) if found else None,
             caches=floor[0] if floor else None,
@@ -591,7 +592,7 @@ class _Rows:
             shapes=row.shapes(),
         )
 
-    def _found(self, row: _Row, floors: _Floors) -> Forecast | None:
+    def _found(self, row: _Row, floors: Floors) -> Forecast | None:
         """Forecast the call behind a kernel; None if what it must do, or the GPU, is unknown."""
         try:
             work = work_of_call(row.operator, row.operands)
@@ -606,7 +607,7 @@ class _Rows:
         return time_ns / whole_ns if whole_ns else 1.0
 
 
-class _Floors:
+class Floors:
     """Forecasts of calls on one GPU, cached."""
 
     def __init__(self, gpu: Datasheet | None) -> None:
@@ -648,7 +649,7 @@ def _result_of(work: Work, dtype: str) -> str | None:
     return dtype if OPERATIONS[work.operation].results is not None else None
 
 
-def _floor_of(found: Forecast, calls: float, time_ns: int, rounded_ns: int) -> tuple[Caches, float] | None:
+def floor_of(found: Forecast, calls: float, time_ns: int, rounded_ns: int) -> tuple[Caches, float] | None:
     """Return the floor of some calls, and the caches it holds for; None if they took less than any floor.
 
     Args:
@@ -668,7 +669,7 @@ def _floor_of(found: Forecast, calls: float, time_ns: int, rounded_ns: int) -> t
     return (caches, min(floor_ns, time_ns)) if floor_ns <= time_ns + rounded_ns else None
 
 
-def _limit(found: Forecast) -> str:
+def limit_of(found: Forecast) -> str:
     """Name what sets the cold floor, however short it is."""
     return "memory" if found.longest in {"t_memory_s", "t_l2_s"} else "compute"
 
@@ -680,11 +681,11 @@ def _class_of(
     if row.launch_gap_ns > time_ns:
         return "overhead", ()
     if floor_ns and found is not None and time_ns <= _AT_FLOOR * floor_ns:
-        return "unknown", ("memory",) if _limit(found) == "memory" else ("compute",)
+        return "unknown", ("memory",) if limit_of(found) == "memory" else ("compute",)
     return "unknown", ("memory", "compute", "latency")
 
 
-def _unknown(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, ...]:
+def unknown_operators(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, ...]:
     """Sum up the operators without a known floor."""
     counts, times = Counter[str | None](), Counter[str | None]()
     for one in kernels:

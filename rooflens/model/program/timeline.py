@@ -13,6 +13,7 @@ from statistics import median, median_low
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflens.model.keys import bare_name, function_of
+from rooflens.model.program.totals import Totals
 from rooflens.model.unprofiled import GapsAfter, InProgram, LaunchCount, Shape, Unprofiled
 
 if TYPE_CHECKING:
@@ -256,16 +257,18 @@ def place(
     return placed, sorted(missing, key=lambda entry: (-(entry.total_ns or 0), -entry.count))
 
 
-def measure(timeline: Timeline, watch: Callable[[KernelEvent, int], None] | None = None) -> Unprofiled:
+def measure(timeline: Timeline | Totals, watch: Callable[[KernelEvent, int], None] | None = None) -> Unprofiled:
     """Sum a timeline up: the busy time and the gaps of each GPU, and each kernel and shape.
 
     Each GPU counts from its first to its last kernel: before and after there is no gap. A graph that was traced as one
     counts as busy from end to end, and then launches are not counted.
 
     Args:
-        timeline: What was recorded.
+        timeline: What was recorded; of totals only launches and their times are known.
         watch: Called with each launch in its order, and for how many ns its GPU was idle before it.
     """
+    if isinstance(timeline, Totals):
+        return timeline.unprofiled()
     devices: defaultdict[int, _Device] = defaultdict(_Device)
     groups: dict[tuple[str, Shape, Shape], _Group] = {}
     shorts: dict[str, str] = {}

@@ -189,11 +189,12 @@ def _answer(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]
     if wall_ns and idle_ns >= _LEAST_LINE * wall_ns:
         idle = f"GPU idle {percent(idle_ns / wall_ns)} of {duration(wall_ns)}."
         lines.append((idle_ns, idle))
-    time_ns, alone_ns = sum(one.time_ns for one in waits), sum(one.alone_ns for one in waits)
+    time_ns, alone_ns = sum(one.time_ns for one in waits), sum(one.alone_ns or 0 for one in waits)
+    is_alone_known = all(one.alone_ns is not None for one in waits)
     if whole.time_ns and time_ns >= _LEAST_LINE * whole.time_ns:
         alone = f"no other kernel runs for {duration(alone_ns)} of it" if alone_ns else "other kernels hide all of it"
         waiting = f"Communication takes {percent(time_ns / whole.time_ns)} of the kernels' time, {duration(time_ns)}"
-        lines.append((alone_ns, f"{waiting}; {alone}."))
+        lines.append((alone_ns, f"{waiting}; {alone}.") if is_alone_known else (time_ns, f"{waiting}."))
     known = [one for one in whole.kernels if one.gain_ns and one.by in {"gain", "limit"}]
     if known:
         won_ns = sum(one.gain_ns or 0.0 for one in known)
