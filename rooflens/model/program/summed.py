@@ -102,7 +102,7 @@ def _forecast(one: KernelTotal, floors: Floors) -> tuple[Forecast | None, bool]:
 
 
 def _row(one: KernelTotal, found: Forecast | None, total_ns: int) -> ProgramKernel:
-    calls = float(one.calls or one.count)
+    calls = float(one.calls or one.launches)
     floor = None if found is None else floor_of(found, calls, one.time_ns, round(ROUNDED_NS * calls))
     if floor is None:
         found = None
@@ -112,7 +112,7 @@ def _row(one: KernelTotal, found: Forecast | None, total_ns: int) -> ProgramKern
         bound = ("memory",) if limit_of(found) == "memory" else ("compute",)
     return ProgramKernel(
         name=one.name,
-        count=one.count,
+        count=one.launches,
         time_ns=one.time_ns,
         share=one.time_ns / total_ns if total_ns else 0.0,
         launch_ns=one.launch_ns,
@@ -138,7 +138,7 @@ def _row(one: KernelTotal, found: Forecast | None, total_ns: int) -> ProgramKern
         is_communication=waits_for_ranks(function_of(bare_name(one.name))),
         calls=calls if found else None,
         peak=found.peak if found else None,
-        shapes=(OfShape(one.grid, one.block, one.count, one.time_ns),),
+        shapes=(OfShape(one.grid, one.block, one.launches, one.time_ns),),
     )
 
 

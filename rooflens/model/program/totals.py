@@ -39,7 +39,7 @@ class KernelTotal(NamedTuple):
 
     Attributes:
         name: The kernel; the operator where its kernels are not told apart.
-        count: Launches; calls of the operator where its kernels are not told apart.
+        launches: How often; calls of the operator where its kernels are not told apart.
         time_ns: The sum of their times.
         launch_ns: The median launch, or the mean where no median was printed.
         grid, block: Of these launches; None if unknown.
@@ -50,7 +50,7 @@ class KernelTotal(NamedTuple):
     """
 
     name: str
-    count: int
+    launches: int
     time_ns: int
     launch_ns: int
     grid: Shape = None
@@ -89,7 +89,7 @@ class Totals:
                 one.name,
                 one.grid,
                 one.block,
-                count=one.count,
+                count=one.launches,
                 time_ns=one.launch_ns,
                 total_ns=one.time_ns,
                 nvtx_range=one.nvtx_range,
@@ -98,6 +98,6 @@ class Totals:
             )
             for one in self.kernels
         ]
-        launches = sum(one.count for one in self.kernels)
+        launches = sum(one.launches for one in self.kernels)
         ordered = tuple(sorted(counts, key=lambda one: (-one.count, one.name)))
         return Unprofiled(None, None, launches, self.measured_by, launch_counts=ordered)
