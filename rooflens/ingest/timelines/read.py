@@ -30,7 +30,7 @@ _HINT = (
 def opened_timeline(
     path: str | os.PathLike[str], on_read: Callable[[float], None] = lambda _: None
 ) -> Iterator[Timeline | Totals]:
-    """Read a timeline, or a printed summary of one, which stays valid until the block ends: it may be read from its file.
+    """Read a timeline, or a printed summary, which stays valid until the block ends: it may be read from its file.
 
     Args:
         path: The file.

@@ -199,7 +199,10 @@ def _totals(kernels: _Table, found: Mapping[str, Sequence[_Table]], source: str,
     if "cuda_gpu_mem_time_sum" in found:
         copies = []
     others = [one for title in ("cuda_gpu_mem_time_sum", "cuda_api_sum", "nvtx_sum") for one in _others(found, title)]
-    said = [f"totals of `nsys stats`: when kernels ran, their gaps and streams are not in it; {TRACE_HINT}"]
+    said = [
+        f"totals of `nsys stats`: when kernels ran, their gaps and streams are not in it; {TRACE_HINT}",
+        "nsys knows no sizes of operators, so that no kernel has a floor",
+    ]
     if any(one.name.endswith(_CUT) for one in rows):
         said.append("nsys cut long names at 100 characters: `--format csv` prints them whole")
     return Totals(source, KIND, tuple(rows), (*copies, *others), (*said, *_lost(left_out), *notes), "nsys")

@@ -282,7 +282,8 @@ class Program(Struct, frozen=True):
     @property
     def lacks_sizes(self) -> bool:
         """Whether it names operators but not their sizes, which the profiler records only on request."""
-        return any(one.operator for one in self.every) and not any(one.shape for one in self.every)
+        is_traced = self.unprofiled.wall_ns is not None
+        return is_traced and any(one.operator for one in self.every) and not any(one.shape for one in self.every)
 
     @property
     def next(self) -> tuple[ProgramKernel, ...]:
@@ -293,11 +294,11 @@ class Program(Struct, frozen=True):
 def to_profile(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
     """Return the kernels to profile, one per function, most at stake first.
 
-    Kernels that wait for other GPUs or are in a report already are skipped.
+    Kernels that wait for other GPUs or are in a report already are skipped, as are operators that stand for all theirs.
     """
     found: dict[str, ProgramKernel] = {}
     for one in sorted(kernels, key=lambda one: -one.stake_ns):
-        if one.stake_ns > 0 and one.measured is None:
+        if one.stake_ns > 0 and one.measured is None and one.name != one.operator:
             found.setdefault(one.function, one)
     return tuple(found.values())[:PROFILED]
 

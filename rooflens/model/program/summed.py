@@ -59,7 +59,7 @@ def summed_program(totals: Totals, gpu: str | None = None, chooser: Chooser | No
         impossible_count += found is not None and row.floor_ns is None
         kernels.append(row)
     notes = [*totals.notes]
-    if sheet is None:
+    if sheet is None and any(one.operands for one in totals.kernels):
         notes.append("it does not name the GPU, so that no kernel has a floor: `--gpu NAME` gives it")
     if odd_count:
         notes.append(f"{count(odd_count, 'row')} with sizes that PyTorch does not print, and without a floor")

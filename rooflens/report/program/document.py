@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from rooflens.report.document import (
     few,
     paragraph,
 )
+from rooflens.report.program.totals import beside_kernels
 from rooflens.report.program.words import without_step
 
 if TYPE_CHECKING:
@@ -144,13 +146,15 @@ def _blocks(programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, b
         yield Folded("All kernels", tables, on_text=False)
     yield from _elsewhere(programs, whole, names)
     yield from _gaps(programs, names)
+    yield from beside_kernels(programs)
     commands = profile_commands(whole.kernels)
     steps: list[Words] = [*_before_profiling(programs, whole), *map(code, commands)]
     if steps:
         yield Heading("Profile next" if len(steps) == len(commands) else "Next", 3)
         yield bullets(steps, numbered=True)
     if commands:
-        yield Paragraph((_FROM_BEGIN,), "note")
+        is_skipped = any("--launch-skip" in command for command in commands)
+        yield Paragraph((_FROM_BEGIN if is_skipped else _PROGRAM,), "note")
     if notes := _notes(programs):
         yield Paragraph(tuple(f"note: {note}" for note in notes), "note")
     if legend := [*_legend(whole.kernels[:_ON_PAGE])]:
@@ -174,9 +178,9 @@ def _drawn(programs: Sequence[Program], whole: Joined, names: Mapping[str, str])
         yield Columns(tuple((block,) for block in beside if block is not None))
 
 
+_PROGRAM = "`PROGRAM` is what was traced."
 _FROM_BEGIN = (
-    "`--launch-skip` counts a function's launches from where the trace begins: add those before it. `PROGRAM` is what "
-    "was traced."
+    f"`--launch-skip` counts a function's launches from where the trace begins: add those before it. {_PROGRAM}"
 )
 
 
@@ -527,6 +531,12 @@ def _before_profiling(programs: Sequence[Program], whole: Joined) -> Iterator[Wo
         yield "record the trace again with `record_shapes=True`: sizes of operators tell how far each is from its floor"
 
 
+def _asked(one: ProgramKernel) -> str:
+    """Write the function as ncu takes it; of a name that a table cut, by how it begins."""
+    known = one.function.rstrip(".\u2026")
+    return cut_end(one.function, _LONGEST) if known == one.function else f"regex:^{re.escape(known)}"
+
+
 def profile_commands(kernels: Sequence[ProgramKernel]) -> list[str]:
     """Write the commands that profile a typical launch of the kernels with most at stake, at most three."""
     return [
@@ -535,7 +545,7 @@ def profile_commands(kernels: Sequence[ProgramKernel]) -> list[str]:
                 "rooflens",
                 "profile",
                 "--kernel",
-                cut_end(one.function, _LONGEST),
+                _asked(one),
                 *(("--launch-skip", str(one.launch)) if one.launch else ()),
                 "--launch-count",
                 "1",

@@ -76,7 +76,7 @@ def test_averages_count_each_nanosecond_once(tmp_path: Path) -> None:
 
 
 def test_what_totals_cannot_say_is_null_and_said(tmp_path: Path) -> None:
-    """Wall time, gaps, order and exposed communication of a printed summary are unknown, and a note says what has them."""
+    """Wall time, gaps, order and exposed communication of a printed summary are null; a note says what has them."""
     program = _read(tmp_path, averages((*ROWS, average("ncclDevKernel_AllReduce_Sum", 2, "0.000us", "4.000ms"))))
     told = program.unprofiled
     assert (told.wall_ns, told.kernel_ns, told.gap_ns, told.overlap_ns) == (None, None, None, None)
