@@ -10,10 +10,13 @@ from operator import le
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 NONE = -1
 """No event is around a moment."""
+
+_MOST_OPEN = 128
+"""Most events that are open at once on a thread; those further inside are left out."""
 
 
 class Spans:
@@ -47,6 +50,29 @@ class Spans:
         if all(map(le, map(start, own), map(start, islice(own, 1, None)))):
             return own
         return array("I", sorted(own, key=start))
+
+    def opened(self, thread: int, moments: Iterable[int]) -> Iterator[list[int]]:
+        """Yield the events of a thread that are open at each of some moments, the first that began first.
+
+        Args:
+            thread: The thread.
+            moments: In order.
+        """
+        starts, ends, events = self.starts, self.ends, self.in_order(thread)
+        opened: list[int] = []
+        place, count = 0, len(events)
+        for moment in moments:
+            while place < count and starts[event := events[place]] <= moment:
+                place += 1
+                if ends[event] < moment:
+                    continue
+                if len(opened) >= _MOST_OPEN:
+                    opened = [one for one in opened if ends[one] >= starts[event]]
+                if len(opened) < _MOST_OPEN:
+                    opened.append(event)
+            if opened:
+                opened = [one for one in opened if ends[one] >= moment]
+            yield opened
 
     def innermost(self, events: Iterable[int], moments: Sequence[int]) -> array[int]:
         """Find the innermost of some events around each moment: the shortest, or the first of equally short ones.

@@ -10,7 +10,8 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.model.program.program import OfShape, Program, ProgramKernel, in_order
+from rooflens.model.program.kernels import OfShape, ProgramKernel, in_order
+from rooflens.model.program.program import Program
 
 WAITED_FOR = 0.8
 """A rank that waits for less than this part of the others' waiting is the one they wait for."""
@@ -78,6 +79,7 @@ def _row(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
         calls=_sum(one.calls for one in rows) if has_floors else None,
         caches=first.caches if has_floors else None,
         gain_ns=_sum(one.gain_ns for one in rows),
+        wall_ns=sum(one.wall_ns for one in rows),
         shapes=tuple(
             OfShape(own[0].grid, own[0].block, sum(one.count for one in own), sum(one.time_ns for one in own))
             for own in shapes.values()

@@ -7,21 +7,13 @@ from typing import TYPE_CHECKING
 from rooflens.format import count
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
+from rooflens.model.program.communication import Communication
+from rooflens.model.program.floors import LAUNCH_NS, ROUNDED_NS, Floors, floor_of, limit_of
+from rooflens.model.program.kernels import OfShape, ProgramKernel, in_order
+from rooflens.model.program.occupancy import Occupancy
 from rooflens.model.program.operators import OddOperandsError, work_of_call
-from rooflens.model.program.program import (
-    LAUNCH_NS,
-    ROUNDED_NS,
-    Communication,
-    Floors,
-    OfShape,
-    Program,
-    ProgramKernel,
-    floor_of,
-    in_order,
-    limit_of,
-    shape_text,
-    unknown_operators,
-)
+from rooflens.model.program.program import Program, unknown_operators
+from rooflens.model.program.rows import AT_FLOOR, shape_text
 from rooflens.model.roofline.datasheets import the_datasheet
 
 if TYPE_CHECKING:
@@ -31,9 +23,6 @@ if TYPE_CHECKING:
     from rooflens.model.program.totals import KernelTotal, Totals
     from rooflens.model.selecting import Chooser
     from rooflens.model.verdict_classes import Bound
-
-_AT_FLOOR = 1.33
-"""As for launches on a timeline: within this factor of its floor a kernel is not latency-bound."""
 
 
 def summed_program(totals: Totals, gpu: str | None = None, chooser: Chooser | None = None) -> Program:
@@ -74,6 +63,7 @@ def summed_program(totals: Totals, gpu: str | None = None, chooser: Chooser | No
         gpu=None if sheet is None else sheet.name,
         has_datasheet=sheet is not None,
         unprofiled=totals.unprofiled(),
+        occupancy=Occupancy(),
         kernels=in_order(_chosen(kernels, chooser)),
         every=in_order(kernels),
         unknown=unknown_operators(kernels, total_ns),
@@ -108,7 +98,7 @@ def _row(one: KernelTotal, found: Forecast | None, total_ns: int) -> ProgramKern
         found = None
     cold_ns = found.t_lower_s * 1e9 * calls if found else None
     bound: tuple[Bound, ...] = ("memory", "compute", "latency")
-    if found and cold_ns and one.time_ns <= _AT_FLOOR * cold_ns:
+    if found and cold_ns and one.time_ns <= AT_FLOOR * cold_ns:
         bound = ("memory",) if limit_of(found) == "memory" else ("compute",)
     return ProgramKernel(
         name=one.name,
