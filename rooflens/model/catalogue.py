@@ -1044,7 +1044,11 @@ PROGRAM_KERNEL = fixed(
     ),
     Key("bound", choice(*BOUNDS), "`unknown`: nothing was counted in it; `overhead` where gaps outweigh it"),
     Key("or_bound", choices(*BOUNDS), "the classes that it can have"),
-    Key("launch", POSITION, "a typical launch among those of its function, from 0: what `--launch-skip` takes"),
+    Key(
+        "launch",
+        nullable(POSITION),
+        "a typical launch among those of its function, from 0: what `--launch-skip` takes; null of a printed summary",
+    ),
     Key("measured", nullable(MEASURED), "the same kernel in a report beside the trace; null where none has it"),
 )
 """Everything that is written of a kernel of a trace, without a report."""
@@ -1102,7 +1106,7 @@ COMMUNICATION = fixed(
     Key("count", NUMBER, "launches", "launches"),
     Key("time_ns", NUMBER, "all launches", "ns"),
     Key("share", NUMBER, "of the time of all launches", "share"),
-    Key("alone_ns", NUMBER, "one of them ran, and no other kernel on its GPU", "ns"),
+    Key("alone_ns", NUMBER, "one of them ran, and no other kernel on its GPU; null of a printed summary", "ns"),
     Key("hidden_ns", NUMBER, "the rest of their time", "ns"),
     Key("collectives", items(COLLECTIVE), "by group and size, most exposed time first"),
 )
@@ -1144,6 +1148,14 @@ WAITED_FOR = fixed(
     Key("usual_ns", NUMBER, "of that kernel, the median of the others", "ns"),
 )
 """The rank that the others wait for, and why."""
+
+TOTAL = fixed(
+    Key("of", choices("kernel", "operator", "copy", "call", "range"), "calls and ranges are of the host"),
+    Key("name", TEXT, "as printed"),
+    Key("count", NUMBER, "how often"),
+    Key("time_ns", NUMBER, "their time together", "ns"),
+)
+"""A row of a printed summary that is no kernel, or is of the same time as one."""
 
 PARTS = fixed(
     Key("faster_ns", NUMBER, "kernels: what could be won of them at most", "ns"),
@@ -1197,7 +1209,12 @@ TRACE = fixed(
     Key("time_ns", NUMBER, "all launches", "ns"),
     Key("wall_ns", NUMBER, "first to last kernel, of all GPUs together", "ns", value=attrgetter("unprofiled.wall_ns")),
     Key("gaps_ns", NUMBER, "nothing ran", "ns", value=attrgetter("unprofiled.gap_ns")),
-    Key("parts", PARTS, "where `wall_ns` goes: they add up to it"),
+    Key(
+        "parts",
+        nullable(PARTS),
+        "where `wall_ns` goes: they add up to it; null of a printed summary",
+        value=lambda one: None if one.unprofiled.wall_ns is None else one.parts,
+    ),
     Key(
         "largest",
         Shape({"enum": ["idle", "communication", "copies", "kernels", "graphs", "unknown", None]}, cell="text"),
@@ -1220,6 +1237,7 @@ TRACE = fixed(
         value=attrgetter("unknown"),
     ),
     Key("kernels", items(PROGRAM_KERNEL), "most to win first, then those of which that is not known, by time"),
+    Key("totals", items(TOTAL), "what a printed summary (`nsys stats`, `key_averages`) has beside the kernels"),
     Key("notes", TEXTS, "what was left out, and what lacks for a floor"),
 )
 """Everything that is written of a trace without a report."""

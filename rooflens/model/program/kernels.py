@@ -44,8 +44,8 @@ class ProgramKernel(Struct, frozen=True):
         count: Launches.
         time_ns: The sum of their times.
         share: `time_ns` over the time of all launches of the program; overlapping ones count in full.
-        launch_ns: The median launch.
-        gap_ns: How long the GPU was idle before these launches, summed.
+        launch_ns: The median launch; of totals without a median the mean.
+        gap_ns: How long the GPU was idle before these launches, summed; None if unknown.
         grid, block: Of most launches.
         operator: The operator that launched it.
         shape: Sizes of the operator's tensors, argument by argument: `[2048, 256] [256, 512]`; None if unknown.
@@ -60,7 +60,7 @@ class ProgramKernel(Struct, frozen=True):
         gain_ns: Time above the cold floor and above the time to launch; if `measured` is known, what its first move
             wins, or the time above its limit; None if unknown.
         bound, or_bound: Its class, `overhead` if gaps outweigh it, and what else it may be.
-        launch: Index of a typical launch among the program's launches of its function, from 0.
+        launch: Index of a typical launch among the program's launches of its function, from 0; None if unknown.
         is_communication: It waits for other GPUs.
         calls: Calls of the operator, with a fraction if several kernels share one; None if no floor is known.
         peak: The peak behind its floor: `tensor_fp16`; None if no floor is known.
@@ -75,7 +75,7 @@ class ProgramKernel(Struct, frozen=True):
     time_ns: int
     share: float
     launch_ns: int
-    gap_ns: int
+    gap_ns: int | None
     grid: Shape
     block: Shape
     operator: str | None
@@ -93,7 +93,7 @@ class ProgramKernel(Struct, frozen=True):
     gain_ns: float | None
     bound: Bound
     or_bound: tuple[Bound, ...]
-    launch: int
+    launch: int | None
     is_communication: bool
     calls: float | None = None
     peak: str | None = None
@@ -137,11 +137,11 @@ class ProgramKernel(Struct, frozen=True):
 def to_profile(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
     """Return the kernels to profile, one per function, most at stake first.
 
-    Kernels that wait for other GPUs or are in a report already are skipped.
+    Kernels that wait for other GPUs or are in a report already are skipped, as are operators that stand for all theirs.
     """
     found: dict[str, ProgramKernel] = {}
     for one in sorted(kernels, key=lambda one: -one.stake_ns):
-        if one.stake_ns > 0 and one.measured is None:
+        if one.stake_ns > 0 and one.measured is None and one.name != one.operator:
             found.setdefault(one.function, one)
     return tuple(found.values())[:PROFILED]
 

@@ -153,7 +153,7 @@ def _row(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
         count=sum(one.count for one in rows),
         time_ns=time_ns,
         share=time_ns / total_ns if total_ns else 0.0,
-        gap_ns=sum(one.gap_ns for one in rows),
+        gap_ns=None if any(one.gap_ns is None for one in rows) else sum(one.gap_ns or 0 for one in rows),
         floor_ns=_sum(one.floor_ns for one in rows) if has_floors else None,
         floor_cold_ns=_sum(one.floor_cold_ns for one in rows) if has_floors else None,
         calls=_sum(one.calls for one in rows) if has_floors else None,
