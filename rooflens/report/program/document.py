@@ -37,7 +37,7 @@ from rooflens.report.document import (
 )
 from rooflens.report.program.communication import communication_blocks, ranks_blocks
 from rooflens.report.program.totals import beside_kernels
-from rooflens.report.program.words import cut, file_name, without_step
+from rooflens.report.program.words import LONGEST, cut, file_name, without_step
 
 if TYPE_CHECKING:
     from rooflens.model.catalogue import Key
