@@ -28,6 +28,8 @@ class Arguments(Struct, gc=False):
         stack: The Python functions around an operator.
         generated: The file that a compiler wrote its kernel to.
         hierarchy: The modules around it.
+        num_gb, flop: GB that a kernel of Inductor moves and its FLOPs, by its own count, at the operator around it
+            (`get_profiler_kwargs` in torch/_inductor/runtime/triton_heuristics.py of pytorch/pytorch).
     """
 
     external: Any = field(name="External id", default=None)
@@ -44,6 +46,8 @@ class Arguments(Struct, gc=False):
     device: Any = UNSET
     stream: Any = UNSET
     correlation: Any = None
+    num_gb: Raw = field(name="kernel_num_gb", default=_NOTHING)
+    flop: Raw = field(name="kernel_flop", default=_NOTHING)
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
 

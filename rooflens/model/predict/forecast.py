@@ -299,12 +299,13 @@ class Forecast(Struct, frozen=True):
         return self.tokens / self.t_lower_s if self.tokens and self.t_lower_s else None
 
 
-def forecast(
+def forecast(  # noqa: PLR0913 - what is predicted, on what, and how
     operation: Operation,
     sizes: Mapping[str, int],
     dtype: str,
     gpu: Datasheet,
     options: Options = Options(),  # noqa: B008 - frozen
+    *,
     moved_bytes: float | None = None,
 ) -> Forecast:
     """Predict one operation on one GPU, or on several equal GPUs that share it.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.verdict_classes import shown_class
@@ -148,3 +150,36 @@ def to_profile(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
 def in_order(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
     """Sort kernels: by gain; then those with an unknown gain by time; then the rest."""
     return tuple(sorted(kernels, key=lambda one: (_GROUPS[one.by], -one.stake_ns, -one.time_ns, one.name)))
+
+
+def summed(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
+    """Sum up equal kernels; what has no sum comes from the row with most time."""
+    first = max(rows, key=lambda one: one.time_ns)
+    time_ns = sum(one.time_ns for one in rows)
+    has_floors = all(one.floor_ns is not None for one in rows)
+    shapes: defaultdict[tuple[object, object], list[OfShape]] = defaultdict(list)
+    for row in rows:
+        for shape in row.shapes:
+            shapes[shape.grid, shape.block].append(shape)
+    return replace(
+        first,
+        count=sum(one.count for one in rows),
+        time_ns=time_ns,
+        share=time_ns / total_ns if total_ns else 0.0,
+        gap_ns=sum(one.gap_ns for one in rows),
+        floor_ns=_sum(one.floor_ns for one in rows) if has_floors else None,
+        floor_cold_ns=_sum(one.floor_cold_ns for one in rows) if has_floors else None,
+        calls=_sum(one.calls for one in rows) if has_floors else None,
+        caches=first.caches if has_floors else None,
+        gain_ns=_sum(one.gain_ns for one in rows),
+        shapes=tuple(
+            OfShape(own[0].grid, own[0].block, sum(one.count for one in own), sum(one.time_ns for one in own))
+            for own in shapes.values()
+        ),
+    )
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """Sum up the known values; None without any."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from rooflens.model.program import recipes as r
-from rooflens.model.program.call import Call, UnknownWorkError, Work, sums_of_step
+from rooflens.model.program.call import Call, Sums, UnknownWorkError, Work, sums_of_step
 
 if TYPE_CHECKING:
     from rooflens.model.program.recipes import Recipe
@@ -378,12 +378,29 @@ def operator_row(operator: str | None) -> Operator | None:
     return _INDUCTOR if known is None and _INDUCTOR_NAME.match(operator) else known
 
 
+def sums_around(operator: str | None, ranges: str | None) -> Sums | None:
+    """Read what the step of a server around a call attends to; None if the call is no attention of a server."""
+    row = None if operator is None or not ranges else OPERATORS.get(operator)
+    return sums_of_step(ranges) if row is not None and row.kind == "attention" and row.source != ATEN else None
+
+
+def cache_width(operator: str | None, operands: Operands | None) -> int | None:
+    """Return the bytes of an element of a server's cache, where a call writes it; None for other calls."""
+    row = None if operator is None or operands is None else OPERATORS.get(operator)
+    if row is None or operands is None or row.recipe is not r.cached:
+        return None
+    try:
+        return Call(operands).tensor(2).element_bytes
+    except UnknownWorkError:
+        return None
+
+
 def work_of_call(
     operator: str | None,
     operands: Operands | None,
     *,
     kernel: str = "",
-    ranges: str | None = None,
+    sums: Sums | None = None,
     cache_bytes: int | None = None,
 ) -> Work | None:
     """Return what one call must compute and move; None if operator or sizes do not tell.
@@ -392,7 +409,7 @@ def work_of_call(
         operator: Its name, as `aten::mm`.
         operands: What it was called with.
         kernel: The kernel whose call it is; empty if that does not matter.
-        ranges: Ranges that were open around it: the step of a server says how many tokens are attended to.
+        sums: What the step of a server around it attends to, as `sums_around` reads it.
         cache_bytes: Bytes of an element of the server's cache; None if unknown.
 
     Raises:
@@ -405,7 +422,6 @@ def work_of_call(
     row = operator_row(operator)
     if row is None or (row.kernels and kernel and not re.search(row.kernels, kernel, re.IGNORECASE)):
         return None
-    sums = sums_of_step(ranges) if row.kind == "attention" else None
     try:
         return row.recipe(Call(operands, sums, cache_bytes))
     except UnknownWorkError:

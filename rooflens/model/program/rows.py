@@ -9,19 +9,22 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.program.floors import LAUNCH_NS, ROUNDED_NS, Floors, floor_of, limit_of
-from rooflens.model.program.kernels import OfShape, ProgramKernel
-from rooflens.model.program.operators import OddOperandsError, work_of_call
+from rooflens.model.program.kernels import OfShape, ProgramKernel, summed
+from rooflens.model.program.operators import OddOperandsError, cache_width, sums_around, work_of_call
 from rooflens.model.program.timeline import KernelEvent, Operands
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rooflens.model.predict.forecast import Forecast
+    from rooflens.model.program.call import Sums
     from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.model.selecting import Chooser
     from rooflens.model.unprofiled import Shape
@@ -37,6 +40,10 @@ _AT_FLOOR = 1.33
 """A kernel within this factor of its floor is not latency-bound."""
 
 _NUMBER = re.compile(r"\d+")
+
+
+_Key: TypeAlias = "tuple[str, str | None, int, Sums | None, bool]"
+"""Of a row: kernel, operator, its operands, what the step around it attends to, whether it is selected."""
 
 
 class Communication(Struct, frozen=True):
@@ -80,6 +87,7 @@ class _Row:
 
     def __init__(self, event: KernelEvent) -> None:
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
+        self.sums = sums_around(event.operator, event.nvtx_range)
         self.times_ns, self.calls, self.places = array("q"), array("q"), array("q")
         self.gap_ns = self.launch_gap_ns = 0
         self._shapes: dict[tuple[Shape, Shape], list[int]] = {}
@@ -162,7 +170,7 @@ class Rows:
 
     def __init__(self, chooser: Chooser | None = None) -> None:
         self._chooser = chooser
-        self._rows: dict[tuple[str, str | None, int, bool], _Row] = {}
+        self._rows: dict[_Key, _Row] = {}
         self._busy: defaultdict[int, _Busy] = defaultdict(_Busy)
         self._working: dict[int, _Busy] = {}
         self._functions: dict[str, str] = {}
@@ -172,13 +180,16 @@ class Rows:
         self._first_ns: int | None = None
         self._open: dict[int, list[tuple[KernelEvent, int]]] = {}
         self._stretches: list[Stretch] = []
+        self._cache_bytes: int | None = None
         self.impossible_count = 0
         self.odd_count = 0
 
     def take(self, event: KernelEvent, gap_ns: int) -> None:
         """Add a launch, and the idle time of its GPU before it."""
         is_in_range = self._chooser is None or self._chooser.is_in_range(event.nvtx_range or "")
-        key = event.name, event.operator, id(event.operands), is_in_range  # equal operands are one, which its row keeps
+        sums = sums_around(event.operator, event.nvtx_range)
+        # Equal operands are one, which its row keeps.
+        key = event.name, event.operator, id(event.operands), sums, is_in_range
         row = self._rows.get(key)
         if row is None:
             row = self._rows[key] = _Row(event)
@@ -253,13 +264,27 @@ class Rows:
         """Return all kernels, with floors if a GPU is known; then the selected ones."""
         total_ns = sum(sum(row.times_ns) for row in self._rows.values())
         floors = Floors(gpu)
-        found = {key: self._kernel(row, floors, total_ns) for key, row in self._rows.items()}
+        self._cache_bytes = self._width_of_cache()
+        found = self._joined({key: self._kernel(row, floors, total_ns) for key, row in self._rows.items()}, total_ns)
         every = [*found.values()]
         if self._chooser is None:
             return every, every
         in_range = [one for (*_, is_in_range), one in found.items() if is_in_range]
         names = self._chooser.named(one.name for one in in_range)
         return every, [one for one in in_range if one.name in names]
+
+    def _width_of_cache(self) -> int | None:
+        """Return the bytes of an element of a server's cache; None if the trace does not tell, or has several."""
+        widths = {cache_width(row.operator, row.operands) for row in self._rows.values()} - {None}
+        return widths.pop() if len(widths) == 1 else None
+
+    @staticmethod
+    def _joined(rows: Mapping[_Key, ProgramKernel], total_ns: int) -> dict[_Key, ProgramKernel]:
+        """Make the rows of several steps, whose operands are equal, one."""
+        alike: defaultdict[_Key, list[ProgramKernel]] = defaultdict(list)
+        for (name, operator, operands, _, is_in_range), one in rows.items():
+            alike[name, operator, operands, None, is_in_range].append(one)
+        return {key: own[0] if len(own) == 1 else summed(own, total_ns) for key, own in alike.items()}
 
     def _kernel(self, row: _Row, floors: Floors, total_ns: int) -> ProgramKernel:
         found = self._found(row, floors)
@@ -307,7 +332,9 @@ class Rows:
     def _found(self, row: _Row, floors: Floors) -> Forecast | None:
         """Forecast the call behind a kernel; None if what it must do, or the GPU, is unknown."""
         try:
-            work = work_of_call(row.operator, row.operands)
+            work = work_of_call(
+                row.operator, row.operands, kernel=row.name, sums=row.sums, cache_bytes=self._cache_bytes
+            )
             return None if work is None else floors.of(work, row.name)
         except (OddOperandsError, ArithmeticError):  # sizes of a trace may be beyond any number
             self.odd_count += len(row.times_ns)
