@@ -1009,6 +1009,7 @@ PROGRAM_KERNEL = fixed(
     Key("count", NUMBER, "launches", "launches"),
     Key("share", NUMBER, "of the time of all launches; those that overlap count in full", "share"),
     Key("shape", TEXT_OR_NULL, _SHAPE_TEXT),
+    Key("wall_ns", NUMBER, "of the program's time: an instant is shared among the kernels that run", "ns"),
     Key("floor_ns", NUMBER, "no less for all launches, with caches as `caches` says; null where not known", "ns"),
     Key("module", TEXT_OR_NULL, "whose forward pass launched most of it; `Block_*` where several of a kind did"),
     Key("operator", TEXT_OR_NULL, "that launched it"),
@@ -1073,6 +1074,49 @@ COMMUNICATION = fixed(
     Key("alone_ns", NUMBER, "one of them ran, and no other kernel on its GPU", "ns"),
 )
 
+PARTS = fixed(
+    Key("faster_ns", NUMBER, "kernels: what could be won of them at most", "ns"),
+    Key("floor_ns", NUMBER, "the rest of those kernels: at their floor, or as short as a launch", "ns"),
+    Key("open_ns", NUMBER, "kernels of which nobody knows what can be won", "ns"),
+    Key("communication_ns", NUMBER, "a kernel that waits for other GPUs ran, and no other kernel or graph", "ns"),
+    Key("copies_ns", NUMBER, "a copy or memset ran, and no kernel or graph", "ns"),
+    Key("graphs_ns", NUMBER, "a graph ran that was traced as one, and no kernel", "ns"),
+    Key("unknown_ns", NUMBER, "a graph may have run of which nothing was recorded, and nothing else", "ns"),
+    Key("launching_ns", NUMBER, "idle: launches came later, one by one, than the GPU could take them", "ns"),
+    Key("synchronizing_ns", NUMBER, "idle: the host had waited for the GPU, and could launch only then", "ns"),
+    Key("host_ns", NUMBER, "idle: the host did something else, for longer than a launch takes", "ns"),
+    Key("queued_ns", NUMBER, "idle: the next work was launched, and waited for something else than the host", "ns"),
+    Key("idle_unknown_ns", NUMBER, "idle: nothing says who launched the next work", "ns"),
+)
+"""Where the time of a trace goes: they add up to `wall_ns`."""
+
+IDLE = fixed(
+    Key(
+        "kind",
+        choice("launching", "synchronizing", "host", "queued", "unknown"),
+        "`launching`: launches came too late one by one; `synchronizing`: the host had waited for the GPU; `host`: it "
+        "did something else; `queued`: the next work was launched already; `unknown`: nothing says who launched it",
+    ),
+    Key("operator", TEXT_OR_NULL, "that the host was in; null where it was in none"),
+    Key("call", TEXT_OR_NULL, "of CUDA or of the system that the host was in; null where it was in none"),
+    Key("nvtx_range", TEXT_OR_NULL, "the innermost that was open in the longest gap"),
+    Key("code", TEXT_OR_NULL, "file and line of the program in the longest gap"),
+    Key("before", TEXT_OR_NULL, "operator or kernel that ended the longest gap"),
+    Key("count", NUMBER, "gaps"),
+    Key("gap_ns", NUMBER, "their time", "ns"),
+    Key("longest_ns", NUMBER, "the longest of them", "ns"),
+    Key("share", NUMBER, "of `wall_ns`", "share"),
+)
+"""Gaps of a trace that have the same cause."""
+
+COPIES = fixed(
+    Key("name", TEXT_OR_NULL, "what was copied where: `Memcpy HtoD (Pageable -> Device)`"),
+    Key("count", NUMBER, "copies or memsets"),
+    Key("time_ns", NUMBER, "all of them; those that overlap count in full", "ns"),
+    Key("moved_bytes", NUMBER, "all of them; null where it is not known of each", "B"),
+    Key("bandwidth_bytes_per_s", NUMBER, "moved_bytes / time_ns", "B/s"),
+)
+
 TRACE = fixed(
     Key("source", TEXT, "path as it was given"),
     Key("kind", TEXT, "what recorded it"),
@@ -1081,7 +1125,16 @@ TRACE = fixed(
     Key("launches", NUMBER, "kernels that ran", "launches"),
     Key("time_ns", NUMBER, "all launches", "ns"),
     Key("wall_ns", NUMBER, "first to last kernel, of all GPUs together", "ns", value=attrgetter("unprofiled.wall_ns")),
-    Key("gaps_ns", NUMBER, "no kernel and no copy ran", "ns", value=attrgetter("unprofiled.gap_ns")),
+    Key("gaps_ns", NUMBER, "nothing ran", "ns", value=attrgetter("unprofiled.gap_ns")),
+    Key("parts", PARTS, "where `wall_ns` goes: they add up to it"),
+    Key(
+        "largest",
+        Shape({"enum": ["idle", "communication", "copies", "kernels", "graphs", "unknown", None]}, cell="text"),
+        "the largest part; kernels count by what could be won of them at most; null where nothing can be",
+        value=attrgetter("parts.largest"),
+    ),
+    Key("idle", items(IDLE), "causes of `gaps_ns`, most time first: they add up to it"),
+    Key("copies", items(COPIES), "by direction and kind of memory, most time first"),
     Key("overlap_ns", NUMBER, "two or more ran at once", "ns", value=attrgetter("unprofiled.overlap_ns")),
     Key("gain_ns", NUMBER, "above the floors that are known; null where none is", "ns"),
     Key("known_share", NUMBER, "part of the kernels' time that has a floor", "share"),

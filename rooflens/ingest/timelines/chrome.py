@@ -53,4 +53,6 @@ def read_trace(path: Path, on_read: Callable[[float], None] = lambda _: None) ->
         notes=(*trace.notes(), *budget.notes()),
         is_synthetic=trace.is_synthetic,
         rank=trace.rank,
+        world_size=trace.world_size,
+        node_gpus=len(trace.gpus) if len(trace.gpus) > 1 else None,
     )

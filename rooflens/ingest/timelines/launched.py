@@ -94,6 +94,14 @@ class _Origins:
         """Return file and line of the innermost function that is neither PyTorch's nor Python's."""
         return self._inner(self._trace.frames, "frame", place) or self._said("stack", place)
 
+    def collective(self, place: int) -> int:
+        """Return the index of what the innermost operator says that it communicates, else the range; `NONE`."""
+        for kind, spans in (("communication", self._trace.communications), ("title", self._trace.titles)):
+            event = self._inside[kind][place] if kind in self._inside else NONE
+            if event != NONE:
+                return spans.facts[event]
+        return NONE
+
     def step(self, place: int) -> _Step | None:
         """Return what links the innermost backward step to its forward step; None where there is none."""
         event = self._found["step"][place] if "step" in self._found else NONE
@@ -176,7 +184,12 @@ class Launched(Sequence[KernelEvent]):
         trace = self._trace
         inside = {
             kind: spans.innermost(spans.in_order(thread), moments)
-            for kind, spans in (("module", trace.modules), ("frame", trace.frames))
+            for kind, spans in (
+                ("module", trace.modules),
+                ("frame", trace.frames),
+                ("communication", trace.communications),
+                ("title", trace.titles),
+            )
             if thread in spans.by_thread
         }
         around = _Around(
@@ -278,10 +291,11 @@ class Launched(Sequence[KernelEvent]):
         name, code = kernels.named[kernels.names[number]]
         grid, block = kernels.sizes[kernels.shapes[number]]
         path = operator = module = operands = None
-        call = 0
+        call, collective = 0, kernels.collectives[number]
         if (found := self._origin(number)) is not None:
             origins, place = found
             path, module = origins.path(place), origins.module(place)
+            collective = origins.collective(place) if collective == NONE else collective
             code = self._code(origins.generated(place), code) or origins.line(place)
             if self._steps and (step := origins.step(place)) in self._steps:
                 forward = self._steps[step]
@@ -304,6 +318,7 @@ class Launched(Sequence[KernelEvent]):
             code,
             call,
             operands,
+            None if collective == NONE else self._trace.collectives[collective],
         )
 
     @staticmethod

@@ -27,6 +27,7 @@ from rooflens.processes import capture, find_program
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
+    from rooflens.model.program.timeline import BusyKind
     from rooflens.model.unprofiled import Shape
 
 _KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -37,6 +38,7 @@ _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 
 _GPUS, _DEVICES = "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE"
 _BUSY = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET", _GRAPHS)
+_KINDS: dict[str, BusyKind] = dict(zip(_BUSY, ("copy", "memset", "graph"), strict=True))
 _NAMES = ("demangledName", "mangledName", "shortName")
 """Columns with a kernel's name, best first."""
 
@@ -138,6 +140,7 @@ def read_export(export: Path, source: str | None = None) -> Timeline:
             others=_Others(export, source, budget),
             gpu=names.pop() if len(names) == 1 else None,
             notes=Notes(notes, budget),
+            node_gpus=len(gpus.names) if len(gpus.names) > 1 else None,
         )
 
 
@@ -211,7 +214,7 @@ class _Others:
         wanted = ("start", "end", "deviceId", "streamId", "globalPid")
         for start, end, device, stream, process in _rows(database, table, known, wanted):
             if end > start:
-                yield BusyEvent(start, end - start, gpus.index(process, device), _whole(stream), table == _GRAPHS)
+                yield BusyEvent(start, end - start, gpus.index(process, device), _whole(stream), _KINDS[table])
 
 
 class Notes:

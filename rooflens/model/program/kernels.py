@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from rooflens.model.verdict_classes import Bound, ShownClass
 
 Caches = Literal["cold", "warm", "partly"]
-CACHES: tuple[Caches, ...] = get_args(Caches)
 
 By = Literal["gain", "limit", "time", "communication", "floor"]
-BY: tuple[By, ...] = get_args(By)
 """What a kernel is ranked by: what its best move wins, the time above its floor, all of its time because neither is
 known; those that wait for other GPUs, and those at their floor, come last."""
 
@@ -69,6 +67,8 @@ class ProgramKernel(Struct, frozen=True):
         calls: Calls of the operator, with a fraction if several kernels share one; None if no floor is known.
         peak: The peak behind its floor: `tensor_fp16`; None if no floor is known.
         shapes: Its launches by grid and block, most time first.
+        wall_ns: Its part of the program's time: an instant in which several kernels run is shared among them; what
+            waits for other GPUs has none.
         measured: The median launch of the same kernel in a report beside the timeline; None if no report has it.
     """
 
@@ -100,6 +100,7 @@ class ProgramKernel(Struct, frozen=True):
     calls: float | None = None
     peak: str | None = None
     shapes: tuple[OfShape, ...] = ()
+    wall_ns: float = 0.0
     measured: Analysis | None = None
 
     @property
@@ -172,6 +173,7 @@ def summed(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
         calls=_sum(one.calls for one in rows) if has_floors else None,
         caches=first.caches if has_floors else None,
         gain_ns=_sum(one.gain_ns for one in rows),
+        wall_ns=sum(one.wall_ns for one in rows),
         shapes=tuple(
             OfShape(own[0].grid, own[0].block, sum(one.count for one in own), sum(one.time_ns for one in own))
             for own in shapes.values()
