@@ -114,6 +114,11 @@ class Work(Struct, frozen=True):
             return self.counted_bytes
         return sum(one.moved_bytes for one in (*self.read, *self.written)) + self.extra_bytes
 
+    @property
+    def computes(self) -> bool:
+        """Whether it is more than a copy."""
+        return self.sizes.get("flops", 1) > 0
+
     def checked(self) -> Work:
         """Return it.
 

@@ -38,6 +38,14 @@ class OfShape(Struct, frozen=True):
     time_ns: int
 
 
+class OfModule(Struct, frozen=True):
+    """The launches of a row in one module; numbered modules of a kind are one. The module is None where unknown."""
+
+    module: str | None
+    count: int
+    time_ns: int
+
+
 class ProgramKernel(Struct, frozen=True):
     """All launches of a kernel by one operator with one shape.
 
@@ -67,6 +75,7 @@ class ProgramKernel(Struct, frozen=True):
         calls: Calls of the operator, with a fraction if several kernels share one; None if no floor is known.
         peak: The peak behind its floor: `tensor_fp16`; None if no floor is known.
         shapes: Its launches by grid and block, most time first.
+        modules: Its launches by module, most time first.
         wall_ns: Its part of the program's time: an instant in which several kernels run is shared among them; what
             waits for other GPUs has none.
         measured: The median launch of the same kernel in a report beside the timeline; None if no report has it.
@@ -100,6 +109,7 @@ class ProgramKernel(Struct, frozen=True):
     calls: float | None = None
     peak: str | None = None
     shapes: tuple[OfShape, ...] = ()
+    modules: tuple[OfModule, ...] = ()
     wall_ns: float = 0.0
     measured: Analysis | None = None
 
@@ -178,7 +188,20 @@ def summed(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
             OfShape(own[0].grid, own[0].block, sum(one.count for one in own), sum(one.time_ns for one in own))
             for own in shapes.values()
         ),
+        modules=_modules(rows),
     )
+
+
+def _modules(rows: Sequence[ProgramKernel]) -> tuple[OfModule, ...]:
+    """Add up the launches of several rows by module."""
+    alike: defaultdict[str | None, list[OfModule]] = defaultdict(list)
+    for row in rows:
+        for one in row.modules:
+            alike[one.module].append(one)
+    found = (
+        OfModule(name, sum(one.count for one in own), sum(one.time_ns for one in own)) for name, own in alike.items()
+    )
+    return tuple(sorted(found, key=lambda one: -one.time_ns))
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

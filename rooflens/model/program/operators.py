@@ -170,6 +170,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
                 "addcdiv": r.pointwise(3, 3),
                 "lerp": r.pointwise(3, 3),
                 "where": r.chosen,
+                "copy_": r.copy,
                 **{f"{name}_": r.in_place(2) for name in _IN_PLACE},
                 "addcmul_": r.in_place(3, 3),
                 "addcdiv_": r.in_place(3, 3),
@@ -178,7 +179,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
                 "native_dropout_backward": r.pointwise(2),
             },
         ),
-        **_aten("copy", {"copy_": r.copy, "fill_": r.fill, "zero_": r.fill, "embedding": r.looked_up}),
+        **_aten("copy", {"fill_": r.fill, "zero_": r.fill, "embedding": r.looked_up}),
         **_aten(
             "reduction",
             {

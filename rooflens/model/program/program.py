@@ -11,6 +11,8 @@ from msgspec import Struct
 from rooflens.format import count
 from rooflens.model.program.communication import Collecting, Communication
 from rooflens.model.program.copies import Copies, copies_of
+from rooflens.model.program.floors import Floors
+from rooflens.model.program.fusion import Fusion
 from rooflens.model.program.idle import Idle, causes_of
 from rooflens.model.program.kernels import ProgramKernel, in_order, to_profile
 from rooflens.model.program.measure import measure
@@ -55,6 +57,7 @@ class Program(Struct, frozen=True):
         notes: What was left out of the timeline, and what is missing for floors.
         is_synthetic: A generator wrote the timeline.
         rank: Rank of the recorded process; None if unknown.
+        fusions: Pairs of operators that could be one kernel, most to save first.
     """
 
     source: str
@@ -74,6 +77,7 @@ class Program(Struct, frozen=True):
     idle: tuple[Idle, ...] = ()
     copies: tuple[Copies, ...] = ()
     graph_hint: str | None = None
+    fusions: tuple[Fusion, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Program of {self.source}: {count(len(self.kernels), 'row')}, {count(self.launches, 'launch')}>"
@@ -176,6 +180,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         rank=timeline.rank,
         idle=causes_of(measured.gaps, timeline.host, measured.occupancy.wall_ns),
         copies=copies_of(timeline.others),
+        fusions=rows.fusing.fusions(sheet, Floors(sheet), measured.occupancy.wall_ns),
         graph_hint=timeline.graph_hint,
     )
 

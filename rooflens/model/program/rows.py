@@ -16,8 +16,9 @@ from msgspec import Struct
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.program.floors import LAUNCH_NS, ROUNDED_NS, Floors, floor_of, limit_of
+from rooflens.model.program.fusion import Fusing
 from rooflens.model.program.idle import LAUNCH_GAP_NS
-from rooflens.model.program.kernels import OfShape, ProgramKernel, summed
+from rooflens.model.program.kernels import OfModule, OfShape, ProgramKernel, summed
 from rooflens.model.program.operators import OddOperandsError, cache_width, sums_around, work_of_call
 from rooflens.model.program.timeline import KernelEvent, Operands
 
@@ -79,6 +80,7 @@ class Row:
         self.is_communication = False
         self._shapes: dict[tuple[Shape, Shape], list[int]] = {}
         self.origins: Counter[tuple[str | None, str | None, str | None]] = Counter()
+        self._modules: dict[str | None, list[int]] = {}
 
     def add(self, event: KernelEvent, gap_ns: int, place: int) -> None:
         """Count a launch."""
@@ -94,10 +96,30 @@ class Row:
             known[0] += 1
             known[1] += event.duration_ns
         self.origins[event.module, event.code, event.nvtx_range] += event.duration_ns
+        if (of_module := self._modules.get(event.module)) is None:
+            self._modules[event.module] = [1, event.duration_ns]
+        else:
+            of_module[0] += 1
+            of_module[1] += event.duration_ns
 
     def shapes(self) -> tuple[OfShape, ...]:
         """Return its launches by grid and block, most time first."""
         found = [OfShape(*shape, *counted) for shape, counted in self._shapes.items()]
+        return tuple(sorted(found, key=lambda one: -one.time_ns))
+
+    def modules(self) -> tuple[OfModule, ...]:
+        """Return its launches by module, most time first; those that differ only by number are one, with `*` for it."""
+        alike: defaultdict[str | None, list[tuple[str | None, list[int]]]] = defaultdict(list)
+        for name, counted in self._modules.items():
+            alike[None if name is None else _NUMBER.sub("*", name)].append((name, counted))
+        found = (
+            OfModule(
+                own[0][0] if len(own) == 1 else kind,
+                sum(counted[0] for _, counted in own),
+                sum(counted[1] for _, counted in own),
+            )
+            for kind, own in alike.items()
+        )
         return tuple(sorted(found, key=lambda one: -one.time_ns))
 
     def shape(self) -> tuple[Shape, Shape]:
@@ -138,6 +160,7 @@ class Rows:
     def __init__(self, chooser: Chooser | None, collecting: Collecting) -> None:
         self._chooser = chooser
         self.collecting = collecting
+        self.fusing = Fusing()
         self._rows: dict[_Key, Row] = {}
         self._functions: dict[str, str] = {}
         self._waiting: set[str] = set()
@@ -172,6 +195,7 @@ class Rows:
         if self._first_ns is None:
             self._first_ns = event.start_ns
         self._follow(event, gap_ns)
+        self.fusing.take(event)
         self.collecting.take(event, gap_ns, waits=function in self._waiting)
         return row
 
@@ -279,6 +303,7 @@ class Rows:
             calls=sum(parts) if found else None,
             peak=found.peak if found else None,
             shapes=row.shapes(),
+            modules=row.modules(),
             wall_ns=row.wall_ns,
         )
 
