@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rooflens.model.roofline.datasheets import Datasheet
 
 _FUSIBLE = frozenset({"elementwise", "norm", "reduction"})
+_IDEMPOTENT = frozenset({"abs", "relu", "sign", "round", "floor", "ceil", "trunc", "neg"})
 _NUMBER = re.compile(r"\d+")
 _LEAST_ELEMENTS = 1024
 """Smaller tensors are not worth a word: launches cost more than their bytes."""
@@ -71,11 +72,11 @@ class Fusion(Struct, frozen=True):
 class _Made:
     """One call as its kernels run."""
 
-    __slots__ = ("call", "kernel", "module", "operator", "time_ns", "work")
+    __slots__ = ("call", "kernel", "module", "operands", "operator", "time_ns", "work")
 
     def __init__(self, event: KernelEvent, work: Work | None) -> None:
         self.call, self.kernel, self.operator, self.module = event.call, event.name, event.operator, event.module
-        self.work, self.time_ns = work, event.duration_ns
+        self.operands, self.work, self.time_ns = event.operands, work, event.duration_ns
 
 
 class _Pair:
@@ -132,8 +133,8 @@ class Fusing:
             return
         if not all(_is_fusible(one.operator) for one in (first, second)):
             return
-        if not (first.work.computes or second.work.computes):
-            return  # copies of a list, one by one, look alike
+        if _are_of_a_list(first, second):
+            return
         between = first.work.written[0]
         if between.elements < _LEAST_ELEMENTS:
             return
@@ -184,6 +185,20 @@ class Fusing:
             share=saved_ns / wall_ns,
             fits_l2=fits_l2,
         )
+
+
+def _are_of_a_list(first: _Made, second: _Made) -> bool:
+    """Return whether two calls rather go through a list of equal tensors than one after the other over one.
+
+    Two copies in a row do, and two equal calls that take a parameter, change their operand in place, or would do
+    nothing the second time.
+    """
+    if first.work is None or second.work is None or not (first.work.computes or second.work.computes):
+        return True
+    if first.operator != second.operator or first.operands is not second.operands or first.operands is None:
+        return False
+    name = (first.operator or "").rpartition("::")[2]
+    return len(first.operands.dims) > 1 or name.endswith("_") or name in _IDEMPOTENT
 
 
 def _is_state(pair: _Pair) -> bool:
