@@ -13,6 +13,7 @@ from rooflens.model.program.communication import Collecting, Communication
 from rooflens.model.program.copies import Copies, copies_of
 from rooflens.model.program.floors import Floors
 from rooflens.model.program.fusion import Fusion
+from rooflens.model.program.grouping import Group, GroupedBy, grouped
 from rooflens.model.program.idle import Idle, causes_of
 from rooflens.model.program.kernels import ProgramKernel, in_order, to_profile
 from rooflens.model.program.measure import measure
@@ -117,6 +118,10 @@ class Program(Struct, frozen=True):
     def lacks_sizes(self) -> bool:
         """Whether it names operators but not their sizes, which the profiler records only on request."""
         return any(one.operator for one in self.every) and not any(one.shape for one in self.every)
+
+    def grouped(self, by: GroupedBy) -> tuple[Group, ...]:
+        """Sum the selected kernels up by operator, module, kernel or shape, most time first."""
+        return grouped(self.kernels, by, self.time_ns)
 
     @property
     def next(self) -> tuple[ProgramKernel, ...]:
