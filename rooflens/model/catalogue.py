@@ -1200,6 +1200,46 @@ COPIES = fixed(
     Key("bandwidth_bytes_per_s", NUMBER, "moved_bytes / time_ns", "B/s"),
 )
 
+FUSION = fixed(
+    Key("first", TEXT, "operator that writes the tensor between them"),
+    Key("second", TEXT, "operator that reads it"),
+    Key("first_kernel", TEXT, "a kernel of the first one"),
+    Key("second_kernel", TEXT, "a kernel of the second one"),
+    Key("module", TEXT_OR_NULL, "whose forward pass launched most of them"),
+    Key("shape", TEXT, "sizes of the tensor between them"),
+    Key("dtype", TEXT, "its type"),
+    Key("count", NUMBER, "how often the pair occurs"),
+    Key("tensor_bytes", NUMBER, "of one tensor", "B"),
+    Key("is_kept", TRUTH, "another call may read it, or it outlives both: only its read would be saved"),
+    Key("saved_bytes", NUMBER, "of all occurrences: written once and read once less", "B"),
+    Key("saved_ns", NUMBER, "the time of these bytes at the bandwidth of DRAM, or of L2 where the tensor fits", "ns"),
+    Key("time_ns", NUMBER, "what both take today", "ns"),
+    Key("share", NUMBER, "`saved_ns` over `wall_ns`", "share"),
+    Key("fits_l2", TRUTH, "the tensor fits in L2"),
+)
+"""Two operators of a trace that could be one kernel, by sizes and types alone."""
+
+MEMBER = fixed(
+    Key("name", TEXT, "the kernel", value=attrgetter("kernel.name")),
+    Key("operator", TEXT_OR_NULL, "that launched it", value=attrgetter("kernel.operator")),
+    Key("shape", TEXT_OR_NULL, _SHAPE_TEXT, value=attrgetter("kernel.shape")),
+    Key("count", NUMBER, "launches in the group", "launches"),
+    Key("time_ns", NUMBER, "of these launches", "ns"),
+)
+
+GROUP = fixed(
+    Key("name", TEXT_OR_NULL, "what its rows have in common; null where that is unknown"),
+    Key("count", NUMBER, "launches", "launches"),
+    Key("time_ns", NUMBER, "all launches", "ns"),
+    Key("share", NUMBER, "of the time of all launches", "share"),
+    Key("floor_ns", NUMBER, "sum of the known floors; null where none is known", "ns"),
+    Key("floor_time_ns", NUMBER, "time of the launches with a floor", "ns"),
+    Key("gain_ns", NUMBER, "what can be won in those of which that is known; null where it is known of none", "ns"),
+    Key("is_communication", TRUTH, "all of them wait for other GPUs"),
+    Key("rows", items(MEMBER), "kernels by operator and sizes, most time first"),
+)
+"""Kernels of a trace that have their operator or their module in common."""
+
 TRACE = fixed(
     Key("source", TEXT, "path as it was given"),
     Key("kind", TEXT, "what recorded it"),
@@ -1236,6 +1276,14 @@ TRACE = fixed(
         "without a floor, those that wait for other GPUs left out, most time first",
         value=attrgetter("unknown"),
     ),
+    Key("operators", items(GROUP), "kernels by operator, most time first", value=lambda one: one.grouped("operator")),
+    Key(
+        "modules",
+        items(GROUP),
+        "kernels by module, most time first; numbered modules of a kind are one",
+        value=lambda one: one.grouped("module"),
+    ),
+    Key("fusions", items(FUSION), "operators that could be one kernel, most to save first"),
     Key("kernels", items(PROGRAM_KERNEL), "most to win first, then those of which that is not known, by time"),
     Key("totals", items(TOTAL), "what a printed summary (`nsys stats`, `key_averages`) has beside the kernels"),
     Key("notes", TEXTS, "what was left out, and what lacks for a floor"),

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from rooflens.errors import InputError
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.predict.communication import bus_factor, link_of
-from rooflens.model.program.operators import TYPES
+from rooflens.model.program.call import TYPES
 from rooflens.model.program.timeline import CollectiveCall, KernelEvent
 
 if TYPE_CHECKING:

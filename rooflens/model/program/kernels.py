@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.verdict_classes import shown_class
@@ -32,6 +34,14 @@ class OfShape(Struct, frozen=True):
 
     grid: Shape
     block: Shape
+    count: int
+    time_ns: int
+
+
+class OfModule(Struct, frozen=True):
+    """The launches of a row in one module; numbered modules of a kind are one. The module is None where unknown."""
+
+    module: str | None
     count: int
     time_ns: int
 
@@ -65,6 +75,7 @@ class ProgramKernel(Struct, frozen=True):
         calls: Calls of the operator, with a fraction if several kernels share one; None if no floor is known.
         peak: The peak behind its floor: `tensor_fp16`; None if no floor is known.
         shapes: Its launches by grid and block, most time first.
+        modules: Its launches by module, most time first.
         wall_ns: Its part of the program's time: an instant in which several kernels run is shared among them; what
             waits for other GPUs has none.
         measured: The median launch of the same kernel in a report beside the timeline; None if no report has it.
@@ -98,6 +109,7 @@ class ProgramKernel(Struct, frozen=True):
     calls: float | None = None
     peak: str | None = None
     shapes: tuple[OfShape, ...] = ()
+    modules: tuple[OfModule, ...] = ()
     wall_ns: float = 0.0
     measured: Analysis | None = None
 
@@ -149,3 +161,50 @@ def to_profile(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
 def in_order(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
     """Sort kernels: by gain; then those with an unknown gain by time; then the rest."""
     return tuple(sorted(kernels, key=lambda one: (_GROUPS[one.by], -one.stake_ns, -one.time_ns, one.name)))
+
+
+def summed(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
+    """Sum up equal kernels; what has no sum comes from the row with most time."""
+    first = max(rows, key=lambda one: one.time_ns)
+    time_ns = sum(one.time_ns for one in rows)
+    has_floors = all(one.floor_ns is not None for one in rows)
+    shapes: defaultdict[tuple[object, object], list[OfShape]] = defaultdict(list)
+    for row in rows:
+        for shape in row.shapes:
+            shapes[shape.grid, shape.block].append(shape)
+    return replace(
+        first,
+        count=sum(one.count for one in rows),
+        time_ns=time_ns,
+        share=time_ns / total_ns if total_ns else 0.0,
+        gap_ns=None if any(one.gap_ns is None for one in rows) else sum(one.gap_ns or 0 for one in rows),
+        floor_ns=_sum(one.floor_ns for one in rows) if has_floors else None,
+        floor_cold_ns=_sum(one.floor_cold_ns for one in rows) if has_floors else None,
+        calls=_sum(one.calls for one in rows) if has_floors else None,
+        caches=first.caches if has_floors else None,
+        gain_ns=_sum(one.gain_ns for one in rows),
+        wall_ns=sum(one.wall_ns for one in rows),
+        shapes=tuple(
+            OfShape(own[0].grid, own[0].block, sum(one.count for one in own), sum(one.time_ns for one in own))
+            for own in shapes.values()
+        ),
+        modules=_modules(rows),
+    )
+
+
+def _modules(rows: Sequence[ProgramKernel]) -> tuple[OfModule, ...]:
+    """Add up the launches of several rows by module."""
+    alike: defaultdict[str | None, list[OfModule]] = defaultdict(list)
+    for row in rows:
+        for one in row.modules:
+            alike[one.module].append(one)
+    found = (
+        OfModule(name, sum(one.count for one in own), sum(one.time_ns for one in own)) for name, own in alike.items()
+    )
+    return tuple(sorted(found, key=lambda one: -one.time_ns))
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """Sum up the known values; None without any."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -11,6 +11,9 @@ from msgspec import Struct
 from rooflens.format import count
 from rooflens.model.program.communication import Collecting, Communication
 from rooflens.model.program.copies import Copies, copies_of
+from rooflens.model.program.floors import Floors
+from rooflens.model.program.fusion import Fusion
+from rooflens.model.program.grouping import Group, GroupedBy, grouped
 from rooflens.model.program.idle import Idle, causes_of
 from rooflens.model.program.kernels import ProgramKernel, in_order, to_profile
 from rooflens.model.program.measure import measure
@@ -57,6 +60,7 @@ class Program(Struct, frozen=True):
         is_synthetic: A generator wrote the timeline.
         rank: Rank of the recorded process; None if unknown.
         totals: What a printed summary added up beside the kernels; empty of a timeline.
+        fusions: Pairs of operators that could be one kernel, most to save first.
     """
 
     source: str
@@ -77,6 +81,7 @@ class Program(Struct, frozen=True):
     copies: tuple[Copies, ...] = ()
     graph_hint: str | None = None
     totals: tuple[Total, ...] = ()
+    fusions: tuple[Fusion, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Program of {self.source}: {count(len(self.kernels), 'row')}, {count(self.launches, 'launch')}>"
@@ -117,6 +122,10 @@ class Program(Struct, frozen=True):
         """Whether it names operators but not their sizes, which the profiler records only on request."""
         is_traced = self.unprofiled.wall_ns is not None
         return is_traced and any(one.operator for one in self.every) and not any(one.shape for one in self.every)
+
+    def grouped(self, by: GroupedBy) -> tuple[Group, ...]:
+        """Sum the selected kernels up by operator, module, kernel or shape, most time first."""
+        return grouped(self.kernels, by, self.time_ns)
 
     @property
     def next(self) -> tuple[ProgramKernel, ...]:
@@ -180,6 +189,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         rank=timeline.rank,
         idle=causes_of(measured.gaps, timeline.host, measured.occupancy.wall_ns),
         copies=copies_of(timeline.others),
+        fusions=rows.fusing.fusions(sheet, Floors(sheet), measured.occupancy.wall_ns),
         graph_hint=timeline.graph_hint,
     )
 

@@ -36,11 +36,14 @@ from rooflens.report.document import (
     paragraph,
 )
 from rooflens.report.program.communication import communication_blocks, ranks_blocks
+from rooflens.report.program.fusion import fusion_blocks
+from rooflens.report.program.grouping import groups_on_page, groups_table
 from rooflens.report.program.totals import beside_kernels
 from rooflens.report.program.words import LONGEST, cut, file_name, without_step
 
 if TYPE_CHECKING:
     from rooflens.model.catalogue import Key
+    from rooflens.model.program.grouping import GroupedBy
 
 SHOWN = 10
 """Kernels of each list that a terminal and Markdown show; pages and data hold all."""
@@ -101,7 +104,12 @@ class _List(Struct, frozen=True):
 
 
 def traces_document(
-    programs: Sequence[Program], top: int | None = None, columns: Sequence[str] = (), *, brief: bool = False
+    programs: Sequence[Program],
+    top: int | None = None,
+    columns: Sequence[str] = (),
+    *,
+    brief: bool = False,
+    by: GroupedBy | None = None,
 ) -> Document:
     """Say what the kernels of timelines take, what can be won, and what to do next; several are one program.
 
@@ -110,12 +118,13 @@ def traces_document(
         top: Kernels of each list that are shown; by default the first 10 in texts, and all on pages.
         columns: Keys of a kernel in the JSON, or heads of the table, to show instead of its usual columns.
         brief: Leave out what only pages show.
+        by: Sum kernels up by this, in place of the lists of kernels.
 
     Raises:
         UnknownNameError: There is no such column.
     """
     chosen = {name.casefold(): _key(name) for name in columns}
-    return tuple(_blocks(programs, top or SHOWN, chosen, brief=brief))
+    return tuple(_blocks(programs, top or SHOWN, chosen, brief=brief, by=by))
 
 
 def heading(programs: Sequence[Program]) -> tuple[str, list[str], str]:
@@ -130,7 +139,9 @@ def heading(programs: Sequence[Program]) -> tuple[str, list[str], str]:
     return title, [*gpus, f"{'traces' if len(named) > 1 else 'a trace'}, {counters}"], synthetic
 
 
-def _blocks(programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, brief: bool) -> Iterator[Block]:
+def _blocks(
+    programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, brief: bool, by: GroupedBy | None
+) -> Iterator[Block]:
     """Yield what there is to say, the answer first."""
     whole = joined(programs)
     names = {name: cut(short) for name, short in short_names(one.name for one in whole.every).items()}
@@ -138,15 +149,19 @@ def _blocks(programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, b
     yield paragraph(*_facts(programs, whole))
     yield from ranks_blocks(programs, whole, names)
     tables = tuple(_table(part, top, names, keys) for part in _lists(whole))
-    if brief:
+    if by is not None:
+        yield groups_table(whole, by, names, top)
+    elif brief:
         yield from tables
     else:
         yield from _drawn(programs, whole, names)
         yield Folded("All kernels", tables, on_text=False)
+        yield groups_on_page(whole, names)
     yield from communication_blocks(programs, top)
     yield from _elsewhere(programs, whole)
     yield from _gaps(programs, names)
     yield from beside_kernels(programs)
+    yield from fusion_blocks(programs)
     commands = profile_commands(whole.kernels)
     steps: list[Words] = [*_before_profiling(programs, whole), *map(code, commands)]
     if steps:
