@@ -23,6 +23,8 @@ _MOST_ARGUMENTS, _MOST_DIMENSIONS, _LONGEST_ARGUMENT = 64, 16, 100
 """Limits of a call: arguments of an operator, dimensions of a tensor, characters of a type or value."""
 
 
+_GB = 10**9
+
 _AT_ONCE = 4096
 """Kernels between two looks at how far we are."""
 
@@ -91,6 +93,14 @@ class _Origins:
     def line(self, place: int) -> str | None:
         """Return file and line of the innermost function that is neither PyTorch's nor Python's."""
         return self._inner(self._trace.frames, "frame", place) or self._said("stack", place)
+
+    def collective(self, place: int) -> int:
+        """Return the index of what the innermost operator says that it communicates, else the range; `NONE`."""
+        for kind, spans in (("communication", self._trace.communications), ("title", self._trace.titles)):
+            event = self._inside[kind][place] if kind in self._inside else NONE
+            if event != NONE:
+                return spans.facts[event]
+        return NONE
 
     def step(self, place: int) -> _Step | None:
         """Return what links the innermost backward step to its forward step; None where there is none."""
@@ -162,10 +172,10 @@ class Launched(Sequence[KernelEvent]):
                 is_known[launch] = 1
                 wanted[thread].append(launch)
         for thread, own in wanted.items():
-            own.sort(key=launches.moments.__getitem__)
+            own.sort(key=launches.moment)
             for place, launch in enumerate(own):
                 self._places[launch] = place
-            moments = array("q", map(launches.moments.__getitem__, own))
+            moments = array("q", map(launches.moment, own))
             self._origins[thread] = self._at(thread, moments, self._paths_at(thread, moments))
 
     def _at(self, thread: int, moments: array[int], paths: Sequence[str | None] = ()) -> _Origins:
@@ -174,7 +184,12 @@ class Launched(Sequence[KernelEvent]):
         trace = self._trace
         inside = {
             kind: spans.innermost(spans.in_order(thread), moments)
-            for kind, spans in (("module", trace.modules), ("frame", trace.frames))
+            for kind, spans in (
+                ("module", trace.modules),
+                ("frame", trace.frames),
+                ("communication", trace.communications),
+                ("title", trace.titles),
+            )
             if thread in spans.by_thread
         }
         around = _Around(
@@ -276,10 +291,11 @@ class Launched(Sequence[KernelEvent]):
         name, code = kernels.named[kernels.names[number]]
         grid, block = kernels.sizes[kernels.shapes[number]]
         path = operator = module = operands = None
-        call = 0
+        call, collective = 0, kernels.collectives[number]
         if (found := self._origin(number)) is not None:
             origins, place = found
             path, module = origins.path(place), origins.module(place)
+            collective = origins.collective(place) if collective == NONE else collective
             code = self._code(origins.generated(place), code) or origins.line(place)
             if self._steps and (step := origins.step(place)) in self._steps:
                 forward = self._steps[step]
@@ -302,6 +318,8 @@ class Launched(Sequence[KernelEvent]):
             code,
             call,
             operands,
+            None if collective == NONE else self._trace.collectives[collective],
+            kernels.launches[number],
         )
 
     @staticmethod
@@ -326,18 +344,34 @@ class _Operands(dict[int, "Operands | None"]):
         return self[at]
 
 
-def _operands_of(dims: Any, types: Any, strides: Any, values: Any) -> Operands | None:
+def _operands_of(  # noqa: PLR0913, PLR0917 - what a trace says of a call
+    dims: Any, types: Any, strides: Any, values: Any, num_gb: Any, flop: Any
+) -> Operands | None:
     """Return an operator's arguments; None if the trace does not give them, or gives more than a real call has."""
     sizes, names = _lists(dims), _texts(types)
+    moved_gb, flops = _amount(num_gb), _amount(flop)
+    counted = (moved_gb * _GB if moved_gb else None), flops
     if sizes is None or names is None or len(names) != len(sizes):
-        return None
+        return Operands((), (), (), (), *counted) if moved_gb else None
     steps, numbers = _lists(strides), _texts(values)
     return Operands(
         sizes,
         names,
         steps if steps is not None and len(steps) == len(sizes) else (),
         numbers if numbers is not None and len(numbers) == len(sizes) else (),
+        *counted,
     )
+
+
+def _amount(value: Any) -> float | None:
+    """Return a finite positive number, which is a text if it has a fraction; None for anything else."""
+    if type(value) is not int and not isinstance(value, str):
+        return None
+    try:
+        found = float(value)
+    except (OverflowError, ValueError):
+        return None
+    return found if 0 < found < LATEST_NS else None
 
 
 def _lists(value: Any) -> tuple[tuple[int, ...], ...] | None:

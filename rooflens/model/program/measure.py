@@ -1,0 +1,158 @@
+"""Sum a timeline up: busy time and gaps of each GPU, and the launches of each kernel."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from heapq import merge
+from statistics import median, median_low
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from rooflens.model.keys import bare_name
+from rooflens.model.program.occupancy import COMMUNICATION, COPY, GRAPH, KERNEL, UNKNOWN, Credited, Gaps, Gpu, Occupancy
+from rooflens.model.program.timeline import NSYS, BusyEvent, KernelEvent, Timeline
+from rooflens.model.program.totals import Totals
+from rooflens.model.unprofiled import GapsAfter, LaunchCount, Shape, Unprofiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from rooflens.model.program.timeline import BusyKind
+
+_GAPS_KEPT = 20
+
+
+class Measured(NamedTuple):
+    """A timeline, summed up.
+
+    Attributes:
+        unprofiled: Its time, gaps and launches.
+        occupancy: What ran, each instant counted once.
+        gaps: When each GPU was idle.
+    """
+
+    unprofiled: Unprofiled
+    occupancy: Occupancy
+    gaps: tuple[Gaps, ...]
+
+
+class Row(Credited, Protocol):
+    """What a launch belongs to."""
+
+    is_communication: bool
+
+
+def measure(timeline: Timeline | Totals, watch: Callable[[KernelEvent, int], Row] | None = None) -> Measured:
+    """Sum a timeline up: the busy time and the gaps of each GPU, and each kernel and shape.
+
+    Each GPU counts from its first to its last kernel: before and after there is no gap. A graph that was traced as one
+    counts as busy from end to end, and so does one of which nothing was recorded; then launches are not counted.
+
+    Args:
+        timeline: What was recorded; of totals only launches and their times are known.
+        watch: Called with each launch in its order, and for how many ns its GPU was idle before it; returns what gets
+            its part of the time.
+    """
+    if isinstance(timeline, Totals):
+        return Measured(timeline.unprofiled(), Occupancy(), ())
+    gpus: defaultdict[int, Gpu] = defaultdict(Gpu)
+    groups: dict[tuple[str, Shape, Shape], _Group] = {}
+    shorts: dict[str, str] = {}
+    has_graphs = False
+    events: Iterable[KernelEvent | BusyEvent] = merge(timeline.kernels, timeline.others, key=_begin)
+    for event in events:
+        gpu, end_ns = gpus[event.device], event.start_ns + event.duration_ns
+        if isinstance(event, BusyEvent):
+            kind = _KINDS[event.kind]
+            has_graphs = has_graphs or kind != COPY
+            gpu.reach(event.start_ns, None, is_work=kind != COPY, call=event.launched_by, before=event.name)
+            gpu.run(end_ns, kind)
+            continue
+        short = shorts.setdefault(event.name, bare_name(event.name))
+        key = short, event.grid, event.block
+        group = groups.get(key) or groups.setdefault(key, _Group(short))
+        group.add(event)
+        before = event.operator or short
+        gap_ns = gpu.reach(event.start_ns, group, is_work=True, call=event.launched_by, before=before)
+        row = None if watch is None else watch(event, gap_ns)
+        gpu.run(end_ns, COMMUNICATION if row is not None and row.is_communication else KERNEL, group, row)
+    worked = [gpu for gpu in gpus.values() if gpu.has_worked]
+    occupancies = [gpu.finish() for gpu in worked]
+    occupancy = Occupancy(*map(sum, zip(Occupancy(), *occupancies, strict=True)))
+    gaps = Counter[str | None]()
+    counts = Counter[str | None]()
+    for gpu in worked:
+        gaps.update(gpu.gaps_ns)
+        counts.update(gpu.gap_counts)
+    launches = sum(len(group.times_ns) for group in groups.values())
+    unprofiled = Unprofiled(
+        wall_ns=occupancy.wall_ns,
+        kernel_ns=occupancy.wall_ns - occupancy.idle_ns,
+        launches=None if has_graphs else launches,
+        source="nsys" if timeline.kind == NSYS else "trace",
+        launch_counts=tuple(
+            sorted(
+                (group.counted(*shape) for (_, *shape), group in groups.items()),
+                key=lambda entry: (-entry.count, entry.name, entry.grid or (), entry.block or ()),
+            )
+        ),
+        gaps_after=tuple(GapsAfter(name, counts[name], gap_ns) for name, gap_ns in gaps.most_common(_GAPS_KEPT)),
+        overlap_ns=sum(gpu.overlap_ns for gpu in worked),
+        gpu=timeline.gpu,
+    )
+    return Measured(unprofiled, occupancy, tuple(gpu.gaps for gpu in worked))
+
+
+_KINDS: Mapping[BusyKind, int] = {"copy": COPY, "memset": COPY, "graph": GRAPH, "unknown": UNKNOWN}
+
+
+def _begin(event: KernelEvent | BusyEvent) -> tuple[int, int]:
+    return event.start_ns, event.duration_ns
+
+
+@dataclass(slots=True)
+class _Group:
+    """The launches of a kernel in one shape, as they are iterated."""
+
+    name: str
+    times_ns: array[int] = field(default_factory=lambda: array("q"))
+    gaps_ns: array[int] = field(default_factory=lambda: array("q"))
+    streams: set[int] = field(default_factory=set)
+    origins: Counter[tuple[str | None, ...]] = field(default_factory=Counter)
+
+    def add(self, event: KernelEvent) -> None:
+        """Count one launch; `gaps_ns` gets the sum of the gaps before and after it."""
+        self.times_ns.append(event.duration_ns)
+        self.gaps_ns.append(0)
+        self.streams.add(event.stream)
+        self.origins[event.nvtx_range, event.operator, event.module, event.code] += 1
+
+    def counted(self, grid: Shape, block: Shape) -> LaunchCount:
+        """Return what there is to say of all launches."""
+        ordered = sorted(self.times_ns)
+        last = len(ordered) - 1
+        return LaunchCount(
+            self.name,
+            grid,
+            block,
+            count=len(ordered),
+            time_ns=round(median(ordered)),
+            gap_ns=round(median_low(self.gaps_ns) / 2),
+            low_ns=ordered[round(last * 0.1)],
+            high_ns=ordered[round(last * 0.9)],
+            total_ns=sum(ordered),
+            streams=tuple(sorted(self.streams)),
+            nvtx_range=self._most(0),
+            operator=self._most(1),
+            module=self._most(2),
+            code=self._most(3),
+        )
+
+    def _most(self, place: int) -> str | None:
+        """Return the most common known origin of the launches."""
+        counter: Counter[str] = Counter()
+        for origins, number in self.origins.items():
+            if (origin := origins[place]) is not None:
+                counter[origin] += number
+        return next((origin for origin, _ in counter.most_common(1)), None)

@@ -1,0 +1,350 @@
+"""Collect the launches of a timeline into rows with floors, and the stretches where launches came too slowly.
+
+The kernels of one call share its floor in proportion to their times. Nothing was counted in a kernel, so its class
+stays open until a report beside the timeline tells it.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+
+from rooflens.model.keys import bare_name, function_of
+from rooflens.model.knowledge.roles import waits_for_ranks
+from rooflens.model.program.floors import LAUNCH_NS, ROUNDED_NS, Floors, floor_of, limit_of
+from rooflens.model.program.fusion import Fusing
+from rooflens.model.program.idle import LAUNCH_GAP_NS
+from rooflens.model.program.kernels import OfModule, OfShape, ProgramKernel, summed
+from rooflens.model.program.operators import OddOperandsError, cache_width, sums_around, work_of_call
+from rooflens.model.program.timeline import KernelEvent, Operands
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.predict.forecast import Forecast
+    from rooflens.model.program.call import Sums
+    from rooflens.model.program.communication import Collecting
+    from rooflens.model.roofline.datasheets import Datasheet
+    from rooflens.model.selecting import Chooser
+    from rooflens.model.unprofiled import Shape
+    from rooflens.model.verdict_classes import Bound
+
+STRETCH_LAUNCHES = 8
+"""So many consecutive launches, each shorter than the gap before it, make a launch-bound stretch."""
+
+
+AT_FLOOR = 1.33
+"""A kernel within this factor of its floor is not latency-bound."""
+
+_NUMBER = re.compile(r"\d+")
+
+
+_Key: TypeAlias = "tuple[str, str | None, int, Sums | None, bool]"
+"""Of a row: kernel, operator, its operands, what the step around it attends to, whether it is selected."""
+
+
+class Stretch(Struct, frozen=True):
+    """Consecutive launches that the GPU waited for longer than it ran them.
+
+    Attributes:
+        start_ns: Its begin, counted from the first launch of the program.
+        wall_ns: From the gap before its first launch to the end of its last.
+        gap_ns: Idle time of the GPU in it.
+        first, last: Names of its first and last kernels.
+        module, nvtx_range: Origin of its first kernel.
+    """
+
+    start_ns: int
+    wall_ns: int
+    gap_ns: int
+    count: int
+    first: str
+    last: str
+    module: str | None
+    nvtx_range: str | None
+
+
+class Row:
+    """Collects the launches of a kernel."""
+
+    def __init__(self, event: KernelEvent) -> None:
+        self.name, self.operator, self.operands = event.name, event.operator, event.operands
+        self.sums = sums_around(event.operator, event.nvtx_range)
+        self.times_ns, self.calls, self.places = array("q"), array("q"), array("q")
+        self.gap_ns = self.launch_gap_ns = 0
+        self.wall_ns = 0.0
+        self.is_communication = False
+        self._shapes: dict[tuple[Shape, Shape], list[int]] = {}
+        self.origins: Counter[tuple[str | None, str | None, str | None]] = Counter()
+        self._modules: dict[str | None, list[int]] = {}
+
+    def add(self, event: KernelEvent, gap_ns: int, place: int) -> None:
+        """Count a launch."""
+        self.times_ns.append(event.duration_ns)
+        self.calls.append(event.call)
+        self.places.append(place)
+        self.gap_ns += gap_ns
+        self.launch_gap_ns += gap_ns if gap_ns <= LAUNCH_GAP_NS else 0
+        shape = event.grid, event.block
+        if (known := self._shapes.get(shape)) is None:
+            self._shapes[shape] = [1, event.duration_ns]
+        else:
+            known[0] += 1
+            known[1] += event.duration_ns
+        self.origins[event.module, event.code, event.nvtx_range] += event.duration_ns
+        if (of_module := self._modules.get(event.module)) is None:
+            self._modules[event.module] = [1, event.duration_ns]
+        else:
+            of_module[0] += 1
+            of_module[1] += event.duration_ns
+
+    def shapes(self) -> tuple[OfShape, ...]:
+        """Return its launches by grid and block, most time first."""
+        found = [OfShape(*shape, *counted) for shape, counted in self._shapes.items()]
+        return tuple(sorted(found, key=lambda one: -one.time_ns))
+
+    def modules(self) -> tuple[OfModule, ...]:
+        """Return its launches by module, most time first; those that differ only by number are one, with `*` for it."""
+        alike: defaultdict[str | None, list[tuple[str | None, list[int]]]] = defaultdict(list)
+        for name, counted in self._modules.items():
+            alike[None if name is None else _NUMBER.sub("*", name)].append((name, counted))
+        found = (
+            OfModule(
+                own[0][0] if len(own) == 1 else kind,
+                sum(counted[0] for _, counted in own),
+                sum(counted[1] for _, counted in own),
+            )
+            for kind, own in alike.items()
+        )
+        return tuple(sorted(found, key=lambda one: -one.time_ns))
+
+    def shape(self) -> tuple[Shape, Shape]:
+        """Return grid and block of most launches."""
+        return max(self._shapes, key=lambda shape: self._shapes[shape][0])
+
+    def origin(self, at: int) -> str | None:
+        """Return the origin of most of its time, among known ones."""
+        counter: Counter[str] = Counter()
+        for origins, time_ns in self.origins.items():
+            if (found := origins[at]) is not None:
+                counter[found] += time_ns
+        return counter.most_common(1)[0][0] if counter else None
+
+    def kind_of_origin(self, at: int) -> str | None:
+        """Return the same for numbered origins: those that differ only by number are one, with `*` for it."""
+        alike: defaultdict[str, set[str]] = defaultdict(set)
+        counter: Counter[str] = Counter()
+        for origins, time_ns in self.origins.items():
+            if (found := origins[at]) is not None:
+                kind = _NUMBER.sub("*", found)
+                alike[kind].add(found)
+                counter[kind] += time_ns
+        if not counter:
+            return None
+        most = counter.most_common(1)[0][0]
+        return next(iter(alike[most])) if len(alike[most]) == 1 else most
+
+    def typical(self) -> int:
+        """Return the index of the median launch; the later one of two."""
+        order = sorted(range(len(self.times_ns)), key=self.times_ns.__getitem__)
+        return order[len(order) // 2]
+
+
+class Rows:
+    """Collects all kernels of a timeline, and the stretches where launches came too slowly."""
+
+    def __init__(self, chooser: Chooser | None, collecting: Collecting) -> None:
+        self._chooser = chooser
+        self.collecting = collecting
+        self.fusing = Fusing()
+        self._rows: dict[_Key, Row] = {}
+        self._functions: dict[str, str] = {}
+        self._waiting: set[str] = set()
+        self._launched: Counter[str] = Counter()
+        self._call_ns: defaultdict[int, int] = defaultdict(int)
+        self._first_ns: int | None = None
+        self._open: dict[int, list[tuple[KernelEvent, int]]] = {}
+        self._stretches: list[Stretch] = []
+        self._cache_bytes: int | None = None
+        self.impossible_count = 0
+        self.odd_count = 0
+
+    def take(self, event: KernelEvent, gap_ns: int) -> Row:
+        """Add a launch, and the idle time of its GPU before it; return its row."""
+        is_in_range = self._chooser is None or self._chooser.is_in_range(event.nvtx_range or "")
+        sums = sums_around(event.operator, event.nvtx_range)
+        # Equal operands are one, which its row keeps.
+        key = event.name, event.operator, id(event.operands), sums, is_in_range
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = Row(event)
+        function = self._functions.get(event.name)
+        if function is None:
+            function = self._functions[event.name] = function_of(bare_name(event.name))
+            if waits_for_ranks(function):
+                self._waiting.add(function)
+        row.is_communication = function in self._waiting
+        row.add(event, gap_ns, self._launched[function])
+        self._launched[function] += 1
+        if event.operands is not None:
+            self._call_ns[event.call] += event.duration_ns
+        if self._first_ns is None:
+            self._first_ns = event.start_ns
+        self._follow(event, gap_ns)
+        self.fusing.take(event)
+        self.collecting.take(event, gap_ns, waits=function in self._waiting)
+        return row
+
+    def _follow(self, event: KernelEvent, gap_ns: int) -> None:
+        """Continue or end a stretch of launches that come too slowly."""
+        waits = event.duration_ns < gap_ns <= LAUNCH_GAP_NS
+        known = self._open.get(event.device)
+        if not waits:
+            self._end(event.device)
+        elif known is None:
+            self._open[event.device] = [(event, gap_ns), (event, gap_ns), (event, 1)]
+        else:
+            (_, total_ns), (_, count) = known[1], known[2]
+            known[1], known[2] = (event, total_ns + gap_ns), (event, count + 1)
+
+    def _end(self, device: int) -> None:
+        known = self._open.pop(device, None)
+        if known is None or known[2][1] < STRETCH_LAUNCHES:
+            return
+        (first, gap_ns), (last, total_ns), (_, count) = known
+        began = first.start_ns - gap_ns
+        self._stretches.append(
+            Stretch(
+                start_ns=max(0, began - (self._first_ns or 0)),
+                wall_ns=last.start_ns + last.duration_ns - began,
+                gap_ns=total_ns,
+                count=count,
+                first=first.name,
+                last=last.name,
+                module=first.module,
+                nvtx_range=first.nvtx_range,
+            )
+        )
+
+    def stretches(self) -> tuple[Stretch, ...]:
+        """Return the launch-bound stretches, most idle time first."""
+        for device in [*self._open]:
+            self._end(device)
+        return tuple(sorted(self._stretches, key=lambda one: -one.gap_ns))
+
+    def kernels(self, gpu: Datasheet | None) -> tuple[list[ProgramKernel], list[ProgramKernel]]:
+        """Return all kernels, with floors if a GPU is known; then the selected ones."""
+        total_ns = sum(sum(row.times_ns) for row in self._rows.values())
+        floors = Floors(gpu)
+        self._cache_bytes = self._width_of_cache()
+        found = self._joined({key: self._kernel(row, floors, total_ns) for key, row in self._rows.items()}, total_ns)
+        every = [*found.values()]
+        if self._chooser is None:
+            return every, every
+        in_range = [one for (*_, is_in_range), one in found.items() if is_in_range]
+        names = self._chooser.named(one.name for one in in_range)
+        return every, [one for one in in_range if one.name in names]
+
+    def _width_of_cache(self) -> int | None:
+        """Return the bytes of an element of a server's cache; None if the trace does not tell, or has several."""
+        widths = {cache_width(row.operator, row.operands) for row in self._rows.values()} - {None}
+        return widths.pop() if len(widths) == 1 else None
+
+    @staticmethod
+    def _joined(rows: Mapping[_Key, ProgramKernel], total_ns: int) -> dict[_Key, ProgramKernel]:
+        """Make the rows of several steps, whose operands are equal, one."""
+        alike: defaultdict[_Key, list[ProgramKernel]] = defaultdict(list)
+        for (name, operator, operands, _, is_in_range), one in rows.items():
+            alike[name, operator, operands, None, is_in_range].append(one)
+        return {key: own[0] if len(own) == 1 else summed(own, total_ns) for key, own in alike.items()}
+
+    def _kernel(self, row: Row, floors: Floors, total_ns: int) -> ProgramKernel:
+        found = self._found(row, floors)
+        parts = [self._part(*launch) for launch in zip(row.calls, row.times_ns, strict=True)] if found else []
+        time_ns, typical = sum(row.times_ns), row.typical()
+        floor = None if found is None else floor_of(found, sum(parts), time_ns, ROUNDED_NS * len(parts))
+        if found and floor is None:
+            self.impossible_count += len(row.times_ns)
+            found = None
+        cold_ns = found.t_lower_s * 1e9 if found else 0.0
+        grid, block = row.shape()
+        bound, or_bound = _class_of(row, time_ns, cold_ns * sum(parts), found)
+        gains = (max(0.0, one - max(cold_ns * part, LAUNCH_NS)) for one, part in zip(row.times_ns, parts, strict=False))
+        return ProgramKernel(
+            name=row.name,
+            count=len(row.times_ns),
+            time_ns=time_ns,
+            share=time_ns / total_ns if total_ns else 0.0,
+            launch_ns=row.times_ns[typical],
+            gap_ns=row.gap_ns,
+            grid=grid,
+            block=block,
+            operator=row.operator,
+            shape=shape_text(row.operands),
+            dtype=_types_text(row.operands),
+            module=row.kind_of_origin(0),
+            code=row.origin(1),
+            nvtx_range=row.kind_of_origin(2),
+            flop=found.flop if found else None,
+            moved_bytes=found.moved_bytes if found else None,
+            limited_by=None if found is None else limit_of(found),
+            floor_ns=floor[1] if floor else None,
+            floor_cold_ns=cold_ns * sum(parts) if found else None,
+            caches=floor[0] if floor else None,
+            gain_ns=sum(gains) if found else None,
+            bound=bound,
+            or_bound=or_bound,
+            launch=row.places[typical],
+            is_communication=row.is_communication,
+            calls=sum(parts) if found else None,
+            peak=found.peak if found else None,
+            shapes=row.shapes(),
+            modules=row.modules(),
+            wall_ns=row.wall_ns,
+        )
+
+    def _found(self, row: Row, floors: Floors) -> Forecast | None:
+        """Forecast the call behind a kernel; None if what it must do, or the GPU, is unknown."""
+        try:
+            work = work_of_call(
+                row.operator, row.operands, kernel=row.name, sums=row.sums, cache_bytes=self._cache_bytes
+            )
+            return None if work is None else floors.of(work, row.name)
+        except (OddOperandsError, ArithmeticError):  # sizes of a trace may be beyond any number
+            self.odd_count += len(row.times_ns)
+            return None
+
+    def _part(self, call: int, time_ns: int) -> float:
+        """Return a launch's part of the floor of its call: all of it if it is the only launch."""
+        whole_ns = self._call_ns[call] if call else time_ns
+        return time_ns / whole_ns if whole_ns else 1.0
+
+
+def _class_of(
+    row: Row, time_ns: int, floor_ns: float | None, found: Forecast | None
+) -> tuple[Bound, tuple[Bound, ...]]:
+    """Judge a kernel without counters, by its gaps and its distance from the floor."""
+    if row.launch_gap_ns > time_ns:
+        return "overhead", ()
+    if floor_ns and found is not None and time_ns <= AT_FLOOR * floor_ns:
+        return "unknown", ("memory",) if limit_of(found) == "memory" else ("compute",)
+    return "unknown", ("memory", "compute", "latency")
+
+
+def shape_text(operands: Operands | None) -> str | None:
+    """Write the sizes of an operator's tensors; None if it has none."""
+    if operands is None:
+        return None
+    return " ".join(f"[{', '.join(map(str, dims))}]" for dims in operands.dims if dims) or None
+
+
+def _types_text(operands: Operands | None) -> str | None:
+    if operands is None:
+        return None
+    return (
+        ", ".join(dict.fromkeys(one for one, dims in zip(operands.types, operands.dims, strict=True) if dims)) or None
+    )
