@@ -1044,7 +1044,11 @@ PROGRAM_KERNEL = fixed(
     ),
     Key("bound", choice(*BOUNDS), "`unknown`: nothing was counted in it; `overhead` where gaps outweigh it"),
     Key("or_bound", choices(*BOUNDS), "the classes that it can have"),
-    Key("launch", POSITION, "a typical launch among those of its function, from 0: what `--launch-skip` takes"),
+    Key(
+        "launch",
+        nullable(POSITION),
+        "a typical launch among those of its function, from 0: what `--launch-skip` takes; null of a printed summary",
+    ),
     Key("measured", nullable(MEASURED), "the same kernel in a report beside the trace; null where none has it"),
 )
 """Everything that is written of a kernel of a trace, without a report."""
@@ -1102,7 +1106,7 @@ COMMUNICATION = fixed(
     Key("count", NUMBER, "launches", "launches"),
     Key("time_ns", NUMBER, "all launches", "ns"),
     Key("share", NUMBER, "of the time of all launches", "share"),
-    Key("alone_ns", NUMBER, "one of them ran, and no other kernel on its GPU", "ns"),
+    Key("alone_ns", NUMBER, "one of them ran, and no other kernel on its GPU; null of a printed summary", "ns"),
     Key("hidden_ns", NUMBER, "the rest of their time", "ns"),
     Key("collectives", items(COLLECTIVE), "by group and size, most exposed time first"),
 )
@@ -1144,6 +1148,14 @@ WAITED_FOR = fixed(
     Key("usual_ns", NUMBER, "of that kernel, the median of the others", "ns"),
 )
 """The rank that the others wait for, and why."""
+
+TOTAL = fixed(
+    Key("of", choices("kernel", "operator", "copy", "call", "range"), "calls and ranges are of the host"),
+    Key("name", TEXT, "as printed"),
+    Key("count", NUMBER, "how often"),
+    Key("time_ns", NUMBER, "their time together", "ns"),
+)
+"""A row of a printed summary that is no kernel, or is of the same time as one."""
 
 PARTS = fixed(
     Key("faster_ns", NUMBER, "kernels: what could be won of them at most", "ns"),
@@ -1188,6 +1200,46 @@ COPIES = fixed(
     Key("bandwidth_bytes_per_s", NUMBER, "moved_bytes / time_ns", "B/s"),
 )
 
+FUSION = fixed(
+    Key("first", TEXT, "operator that writes the tensor between them"),
+    Key("second", TEXT, "operator that reads it"),
+    Key("first_kernel", TEXT, "a kernel of the first one"),
+    Key("second_kernel", TEXT, "a kernel of the second one"),
+    Key("module", TEXT_OR_NULL, "whose forward pass launched most of them"),
+    Key("shape", TEXT, "sizes of the tensor between them"),
+    Key("dtype", TEXT, "its type"),
+    Key("count", NUMBER, "how often the pair occurs"),
+    Key("tensor_bytes", NUMBER, "of one tensor", "B"),
+    Key("is_kept", TRUTH, "another call may read it, or it outlives both: only its read would be saved"),
+    Key("saved_bytes", NUMBER, "of all occurrences: written once and read once less", "B"),
+    Key("saved_ns", NUMBER, "the time of these bytes at the bandwidth of DRAM, or of L2 where the tensor fits", "ns"),
+    Key("time_ns", NUMBER, "what both take today", "ns"),
+    Key("share", NUMBER, "`saved_ns` over `wall_ns`", "share"),
+    Key("fits_l2", TRUTH, "the tensor fits in L2"),
+)
+"""Two operators of a trace that could be one kernel, by sizes and types alone."""
+
+MEMBER = fixed(
+    Key("name", TEXT, "the kernel", value=attrgetter("kernel.name")),
+    Key("operator", TEXT_OR_NULL, "that launched it", value=attrgetter("kernel.operator")),
+    Key("shape", TEXT_OR_NULL, _SHAPE_TEXT, value=attrgetter("kernel.shape")),
+    Key("count", NUMBER, "launches in the group", "launches"),
+    Key("time_ns", NUMBER, "of these launches", "ns"),
+)
+
+GROUP = fixed(
+    Key("name", TEXT_OR_NULL, "what its rows have in common; null where that is unknown"),
+    Key("count", NUMBER, "launches", "launches"),
+    Key("time_ns", NUMBER, "all launches", "ns"),
+    Key("share", NUMBER, "of the time of all launches", "share"),
+    Key("floor_ns", NUMBER, "sum of the known floors; null where none is known", "ns"),
+    Key("floor_time_ns", NUMBER, "time of the launches with a floor", "ns"),
+    Key("gain_ns", NUMBER, "what can be won in those of which that is known; null where it is known of none", "ns"),
+    Key("is_communication", TRUTH, "all of them wait for other GPUs"),
+    Key("rows", items(MEMBER), "kernels by operator and sizes, most time first"),
+)
+"""Kernels of a trace that have their operator or their module in common."""
+
 TRACE = fixed(
     Key("source", TEXT, "path as it was given"),
     Key("kind", TEXT, "what recorded it"),
@@ -1197,7 +1249,12 @@ TRACE = fixed(
     Key("time_ns", NUMBER, "all launches", "ns"),
     Key("wall_ns", NUMBER, "first to last kernel, of all GPUs together", "ns", value=attrgetter("unprofiled.wall_ns")),
     Key("gaps_ns", NUMBER, "nothing ran", "ns", value=attrgetter("unprofiled.gap_ns")),
-    Key("parts", PARTS, "where `wall_ns` goes: they add up to it"),
+    Key(
+        "parts",
+        nullable(PARTS),
+        "where `wall_ns` goes: they add up to it; null of a printed summary",
+        value=lambda one: None if one.unprofiled.wall_ns is None else one.parts,
+    ),
     Key(
         "largest",
         Shape({"enum": ["idle", "communication", "copies", "kernels", "graphs", "unknown", None]}, cell="text"),
@@ -1219,7 +1276,16 @@ TRACE = fixed(
         "without a floor, those that wait for other GPUs left out, most time first",
         value=attrgetter("unknown"),
     ),
+    Key("operators", items(GROUP), "kernels by operator, most time first", value=lambda one: one.grouped("operator")),
+    Key(
+        "modules",
+        items(GROUP),
+        "kernels by module, most time first; numbered modules of a kind are one",
+        value=lambda one: one.grouped("module"),
+    ),
+    Key("fusions", items(FUSION), "operators that could be one kernel, most to save first"),
     Key("kernels", items(PROGRAM_KERNEL), "most to win first, then those of which that is not known, by time"),
+    Key("totals", items(TOTAL), "what a printed summary (`nsys stats`, `key_averages`) has beside the kernels"),
     Key("notes", TEXTS, "what was left out, and what lacks for a floor"),
 )
 """Everything that is written of a trace without a report."""

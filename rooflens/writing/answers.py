@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Row
     from rooflens.model.predict.measured import Checked
     from rooflens.model.predict.other_gpu import WhatIf
+    from rooflens.model.program.grouping import GroupedBy
     from rooflens.model.program.program import Program
     from rooflens.report.document import Document
 
@@ -83,6 +84,7 @@ class View(Struct, frozen=True, kw_only=True):
         max_tokens: Size of a digest.
         columns: Quantities to show instead of the usual columns.
         each_launch: A row per launch on a terminal, instead of per kernel.
+        by: What kernels of timelines are summed up by; None to list kernels.
         raw_cells: Leave CSV cells unchanged, even if a spreadsheet would run them.
         indented: Write JSON for people; otherwise a line per launch, as it is made.
     """
@@ -91,6 +93,7 @@ class View(Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     columns: tuple[str, ...] = ()
     each_launch: bool = False
+    by: GroupedBy | None = None
     raw_cells: bool = False
     indented: bool = True
 
@@ -248,8 +251,8 @@ def of_traces(programs: Sequence[Program], view: View | None = None) -> Answer:
         return shortened(programs, how.max_tokens, how.top)
 
     return Answer(
-        document=lambda: traces_document(programs, how.top, how.columns),
+        document=lambda: traces_document(programs, how.top, how.columns, by=how.by),
         data={"json": json, "csv": csv, "digest": digest},
-        table=lambda: traces_document(programs, how.top, how.columns, brief=True),
+        table=lambda: traces_document(programs, how.top, how.columns, brief=True, by=how.by),
         heading=lambda: heading(programs),
     )

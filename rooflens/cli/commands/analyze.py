@@ -34,6 +34,7 @@ from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_
 
 if TYPE_CHECKING:
     from rooflens.cli.wanted import Wanted
+    from rooflens.model.program.grouping import GroupedBy
 
 
 @click.command(
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         "rooflens analyze --store runs --gpu V100",
         "rooflens analyze report.ncu-rep --timeline trace.sqlite",
         "rooflens analyze trace.json.gz",
+        "rooflens analyze trace.json.gz --by operator",
         "gunzip -c report.ncu-rep.gz | rooflens analyze -",
     ),
 )
@@ -71,6 +73,11 @@ if TYPE_CHECKING:
 )
 @click.option("--launches", is_flag=True, help="Show one row per launch instead of one per kernel.")
 @click.option(
+    "--by",
+    type=click.Choice(["operator", "module", "kernel", "shape"]),
+    help="Sum the kernels of a trace up by their operator, module, name, or operator and sizes.",
+)
+@click.option(
     "--columns",
     metavar="NAME,...",
     help="Show these quantities instead of the usual columns: names of columns in `--format csv`, of totals, "
@@ -89,6 +96,7 @@ def analyze(
     top: int | None,
     max_tokens: int | None,
     launches: bool,
+    by: GroupedBy | None,
     columns: str | None,
     raw_cells: bool,
 ) -> None:
@@ -111,6 +119,7 @@ def analyze(
         max_tokens=max_tokens,
         columns=tuple(name.strip() for name in columns.split(",") if name.strip()) if columns else (),
         each_launch=launches,
+        by=by,
         raw_cells=raw_cells,
         indented=sys.stdout.isatty(),
     )
@@ -118,6 +127,10 @@ def analyze(
         refuse_with_traces(traces, wanted, launches=launches)
         deliver(answer_of(traces, wanted, view), style)
         return
+    if by is not None:
+        raise UsageError(
+            "--by sums up the kernels of a trace, and no trace is given", "give the trace, without reports"
+        )
     stated = read_stated(wanted.predict)
     keep = not wanted.without_nvidia
     place = place_of(wanted)

@@ -54,8 +54,9 @@ class Named(NamedTuple):
     code: str | None
 
 
-Call = tuple[bytes, bytes, bytes, bytes]
-"""What an operator was called with, as the trace has it: sizes, types, strides and values of the arguments."""
+Call = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
+"""What an operator was called with, as the trace has it: sizes, types, strides and values of the arguments, and the GB
+and FLOPs that a compiler counted."""
 
 
 class Said(NamedTuple):
@@ -362,12 +363,14 @@ class Columns:
         """Return the index of what an operator says."""
         call: Call | tuple[()] = ()
         more: tuple[str | None, ...] = ()
-        if args.types:
+        if args.types or args.num_gb:
             call = (
                 bytes(args.dims or args.old_dims),
                 bytes(args.types),
-                bytes(args.strides) if args.strides else b"",
-                bytes(args.values) if args.values else b"",
+                bytes(args.strides),
+                bytes(args.values),
+                bytes(args.num_gb),
+                bytes(args.flop),
             )
         if args.stack is not None or args.generated is not None or args.hierarchy is not None:
             more = text_of(args.generated) or None, text_of(args.hierarchy) or None, _own_frame_of(args.stack)

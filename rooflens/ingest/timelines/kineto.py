@@ -28,6 +28,8 @@ class Arguments(Struct, gc=False):
         stack: The Python functions around an operator.
         generated: The file that a compiler wrote its kernel to.
         hierarchy: The modules around it.
+        num_gb, flop: GB that a kernel of Inductor moves and its FLOPs, by its own count, at the operator around it
+            (`get_profiler_kwargs` in torch/_inductor/runtime/triton_heuristics.py of pytorch/pytorch).
         collective, in_elements, out_elements, gpus, dtype, group, description, ranks: What is communicated, at kernels
             of NCCL (`ChromeTraceLogger::appendCollectiveArgs` in libkineto/src/output_json.cpp of pytorch/kineto) and
             at the operator `record_param_comms` that launched them (`saveNcclMeta` in torch/csrc/profiler/util.cpp of
@@ -49,6 +51,8 @@ class Arguments(Struct, gc=False):
     device: Any = UNSET
     stream: Any = UNSET
     correlation: Any = None
+    num_gb: Raw = field(name="kernel_num_gb", default=_NOTHING)
+    flop: Raw = field(name="kernel_flop", default=_NOTHING)
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     collective: Any = field(name="Collective name", default=None)

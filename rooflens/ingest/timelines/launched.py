@@ -23,6 +23,8 @@ _MOST_ARGUMENTS, _MOST_DIMENSIONS, _LONGEST_ARGUMENT = 64, 16, 100
 """Limits of a call: arguments of an operator, dimensions of a tensor, characters of a type or value."""
 
 
+_GB = 10**9
+
 _AT_ONCE = 4096
 """Kernels between two looks at how far we are."""
 
@@ -342,18 +344,34 @@ class _Operands(dict[int, "Operands | None"]):
         return self[at]
 
 
-def _operands_of(dims: Any, types: Any, strides: Any, values: Any) -> Operands | None:
+def _operands_of(  # noqa: PLR0913, PLR0917 - what a trace says of a call
+    dims: Any, types: Any, strides: Any, values: Any, num_gb: Any, flop: Any
+) -> Operands | None:
     """Return an operator's arguments; None if the trace does not give them, or gives more than a real call has."""
     sizes, names = _lists(dims), _texts(types)
+    moved_gb, flops = _amount(num_gb), _amount(flop)
+    counted = (moved_gb * _GB if moved_gb else None), flops
     if sizes is None or names is None or len(names) != len(sizes):
-        return None
+        return Operands((), (), (), (), *counted) if moved_gb else None
     steps, numbers = _lists(strides), _texts(values)
     return Operands(
         sizes,
         names,
         steps if steps is not None and len(steps) == len(sizes) else (),
         numbers if numbers is not None and len(numbers) == len(sizes) else (),
+        *counted,
     )
+
+
+def _amount(value: Any) -> float | None:
+    """Return a finite positive number, which is a text if it has a fraction; None for anything else."""
+    if type(value) is not int and not isinstance(value, str):
+        return None
+    try:
+        found = float(value)
+    except (OverflowError, ValueError):
+        return None
+    return found if 0 < found < LATEST_NS else None
 
 
 def _lists(value: Any) -> tuple[tuple[int, ...], ...] | None:

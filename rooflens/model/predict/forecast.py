@@ -299,12 +299,14 @@ class Forecast(Struct, frozen=True):
         return self.tokens / self.t_lower_s if self.tokens and self.t_lower_s else None
 
 
-def forecast(
+def forecast(  # noqa: PLR0913 - what is predicted, on what, and how
     operation: Operation,
     sizes: Mapping[str, int],
     dtype: str,
     gpu: Datasheet,
     options: Options = Options(),  # noqa: B008 - frozen
+    *,
+    moved_bytes: float | None = None,
 ) -> Forecast:
     """Predict one operation on one GPU, or on several equal GPUs that share it.
 
@@ -314,6 +316,8 @@ def forecast(
         dtype: Type of the operands, one of `DTYPES`.
         gpu: Where its peaks come from.
         options: Everything else; its type and GPU are ignored in favour of those above.
+        moved_bytes: Compulsory bytes of a simple operation, if they are known better than from one type for all
+            operands; None for the operation's own formula.
 
     Raises:
         UsageError: A size is missing, unknown or out of range, or a type is unknown.
@@ -325,7 +329,7 @@ def forecast(
     gpus = operation.group(whole)
     over = path_of(gpu, gpus, options.link, options.network_gb_per_s) if gpus > 1 else None
     if operation.parts is None:
-        found = _simple(whole_of(operation, whole), widths, dtype, gpu, over)
+        found = _simple(whole_of(operation, whole), widths, dtype, gpu, over, moved_bytes)
         return _as_algorithms_send(found, operation, whole, over) if operation.collective and over else found
     parts = tuple(_simple(part, widths_in(part, widths), dtype, gpu, over) for part in operation.parts(whole))
     found = composite(operation, whole, parts, _peak(operation.unit, dtype, gpu), gpu.dram_bandwidth.value)
@@ -406,9 +410,11 @@ def _sent_by_part(part: Part, widths: Widths) -> float:
     return part.count * (elements + operation.sent_bytes(sizes))
 
 
-def _simple(part: Part, widths: Widths, dtype: str, gpu: Datasheet, over: Path | None) -> Forecast:
+def _simple(  # noqa: PLR0913, PLR0917 - what a step is predicted from
+    part: Part, widths: Widths, dtype: str, gpu: Datasheet, over: Path | None, moved_bytes: float | None = None
+) -> Forecast:
     peak = _peak(OPERATIONS[part.operation].unit, dtype, gpu)
-    found = simple(part, widths, peak, gpu.dram_bandwidth.value, side_rates(gpu, peak[0], dtype), over)
+    found = simple(part, widths, peak, gpu.dram_bandwidth.value, side_rates(gpu, peak[0], dtype), over, moved_bytes)
     once = replace(part, sizes={**part.sizes, "tile": 0}) if part.sizes.get("tile") else part
     return replace(
         found,
@@ -440,6 +446,7 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
     bandwidth_bytes_per_s: float,
     rates: SideRates,
     over: Path | None = None,
+    counted_bytes: float | None = None,
 ) -> Forecast:
     """Predict a step from peaks and rates.
 
@@ -450,8 +457,10 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
         bandwidth_bytes_per_s: Bandwidth of DRAM.
         rates: Rates of CUDA cores, special functions, instructions and L2; infinite if unknown.
         over: What GPUs that share it send their data over; None for one GPU.
+        counted_bytes: Its bytes, in place of those of its formula.
     """
     flop, moved_bytes = _work_of_part(part, widths)
+    moved_bytes = moved_bytes if counted_bytes is None else counted_bytes
     peak, peak_flop_per_s = pipe
     sent_bytes = _sent_by_part(part, widths) if over else 0.0
     operation = OPERATIONS[part.operation]
@@ -464,7 +473,7 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
     special = part.count * operation.special(part.sizes) if operation.special else 0.0
     issued = part.count * operation.issued(part.sizes) if operation.issued else 0.0
     l2_bytes = moved_bytes
-    if operation.l2_bytes:
+    if operation.l2_bytes and counted_bytes is None:
         l2_bytes = part.count * (operation.l2_bytes(part.sizes, widths.operand) + _wider_bytes(part, widths))
     special_s, issue_s = special / rates.special_per_s, issued / rates.issued_per_s
     l2_s = l2_bytes / rates.l2_bytes_per_s

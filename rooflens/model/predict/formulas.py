@@ -156,6 +156,47 @@ def flash_l2(s: Sizes, element_bytes: float) -> float:
     return element_bytes * once * s["heads"] * (1 + seen)
 
 
+def varlen_flop(s: Sizes) -> float:
+    """Count both products and the softmax of pairs that were counted elsewhere."""
+    return s["heads"] * s["pairs"] * (2 * (s["width"] + _value_width(s)) + SOFTMAX_FLOP)
+
+
+def varlen_elements(s: Sizes) -> float:
+    """Count queries and results of every head, and keys and values of every key head."""
+    return (s["queries"] * s["heads"] + s["keys"] * _kv_heads(s)) * (s["width"] + _value_width(s))
+
+
+def varlen_exponentials(s: Sizes) -> float:
+    """Count an exponential per pair and head."""
+    return s["heads"] * s["pairs"]
+
+
+def varlen_softmax(s: Sizes) -> float:
+    """Count the FLOPs that are no products."""
+    return SOFTMAX_FLOP * varlen_exponentials(s)
+
+
+def varlen_backward_flop(s: Sizes) -> float:
+    """Count three products of the width of keys per pair, scores recomputed, and two of that of values."""
+    return s["heads"] * s["pairs"] * (6 * s["width"] + 4 * _value_width(s) + SOFTMAX_FLOP)
+
+
+def _value_width(s: Sizes) -> int:
+    return s["value_width"] or s["width"]
+
+
+def experts_flop(s: Sizes) -> float:
+    """Count the two products of each token and each of its experts; a gated first product is twice as wide."""
+    halves = 2 if s["gated"] else 1
+    return 2 * s["tokens"] * s["top_k"] * s["hidden"] * s["ffn"] * (halves + 1)
+
+
+def experts_elements(s: Sizes) -> float:
+    """Count tokens in and out, and the weights of the experts that got one."""
+    halves = 2 if s["gated"] else 1
+    return 2 * s["tokens"] * s["hidden"] + s["touched"] * s["hidden"] * s["ffn"] * (halves + 1)
+
+
 def naive_elements(s: Sizes) -> float:
     """Add the matrix of scores, written and read once; masking it saves no traffic."""
     return flash_elements(s) + 2 * s["batch"] * s["heads"] * s["length"] ** 2

@@ -26,6 +26,14 @@ _ATTENTION = (
     Size("length", "tokens of the sequence"),
     Size("width", "elements of a head", 128),
 )
+_VARLEN = (
+    Size("pairs", "pairs of a query and a key that it sees, of all sequences"),
+    Size("queries", "tokens of the queries, of all sequences"),
+    Size("keys", "tokens of the keys, of all sequences"),
+    *_HEADS,
+    Size("width", "elements of a head of queries and keys", 128),
+    Size("value_width", "elements of a head of values; 0: as many as of keys", 0),
+)
 _CAUSAL = Size("causal", "1: a token sees only those before it", 0, most=1)
 _KV_BITS = Size("kv_bits", "bits of a cached element, 8 for fp8 and int8; 0: as wide as the operands", 0, most=64)
 _WEIGHT_GROUP = Size("weight_group", "packed weights of a column that share a scale", 128)
@@ -293,6 +301,16 @@ _TABLE = (
         read_again=_all_rows,
     ),
     Operation(
+        "reduction",
+        "rows summed up, or their largest found",
+        "vector",
+        (Size("n", "elements"), Size("left", "results", 1)),
+        "1 for each element",
+        "elements read, results written",
+        lambda s: s["n"],
+        lambda s: s["n"] + s["left"],
+    ),
+    Operation(
         "attention",
         "attention in three kernels: scores, softmax, weighted values",
         "matrix",
@@ -333,6 +351,20 @@ _TABLE = (
         special=formulas.attention_exponentials,
         l2_bytes=formulas.flash_l2,
         extra_costs=f"{_EXPONENTIALS}; L2: keys and values once for every l2_tile queries of a head",
+    ),
+    Operation(
+        "attention-varlen",
+        "attention over sequences of several lengths, new tokens and cached ones, in one kernel",
+        "matrix",
+        _VARLEN,
+        f"two products of 2 x width per pair of tokens, and {formulas.SOFTMAX_FLOP} on CUDA cores for its softmax",
+        "query, key, value read, result written",
+        formulas.varlen_flop,
+        formulas.varlen_elements,
+        results=lambda s: s["queries"] * s["heads"] * (s["value_width"] or s["width"]),
+        vector_flop=formulas.varlen_softmax,
+        special=formulas.varlen_exponentials,
+        extra_costs=_EXPONENTIALS,
     ),
     Operation(
         "attention-decode",
@@ -462,6 +494,24 @@ _TABLE = (
         results=lambda s: s["tokens"] * s["hidden"],
     ),
     Operation(
+        "experts",
+        "both products of a layer of experts, whose tokens are routed already",
+        "matrix",
+        (
+            Size("tokens", "tokens of the batch"),
+            Size("hidden", "width of the model", 4096),
+            Size("ffn", "width of an expert", 14336),
+            Size("top_k", "experts of a token", 2),
+            Size("touched", "experts that got a token", 8),
+            Size("gated", "1: an expert has a gate", 1, least=0, most=1),
+        ),
+        "a multiply-add for each row of an expert, element and weight of it",
+        "tokens read, weights of the experts that got one read, result written",
+        formulas.experts_flop,
+        formulas.experts_elements,
+        results=lambda s: s["tokens"] * s["hidden"],
+    ),
+    Operation(
         "expert-sum",
         "the results of each token's experts, weighted and added up",
         "vector",
@@ -541,6 +591,23 @@ _TABLE = (
         results=formulas.attention_gradients,
         vector_flop=formulas.softmax_of_attention,
         special=formulas.attention_exponentials,
+        extra_costs=_EXPONENTIALS,
+    ),
+    Operation(
+        "attention-varlen-backward",
+        "the gradients of attention over sequences of several lengths",
+        "matrix",
+        _VARLEN,
+        f"three products of 2 x width per pair of tokens and two of 2 x value_width, and {formulas.SOFTMAX_FLOP} on "
+        "CUDA cores for its softmax",
+        f"query, key, value, result and its gradient read, three gradients written, {formulas.WIDE_BYTES} bytes per "
+        "query and head read for the sum of its row",
+        formulas.varlen_backward_flop,
+        lambda s: 2 * formulas.varlen_elements(s),
+        lambda s: formulas.WIDE_BYTES * s["heads"] * s["queries"],
+        results=lambda s: formulas.varlen_elements(s) - s["queries"] * s["heads"] * (s["value_width"] or s["width"]),
+        vector_flop=formulas.varlen_softmax,
+        special=formulas.varlen_exponentials,
         extra_costs=_EXPONENTIALS,
     ),
     Operation(

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from rooflens.errors import InputError
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.predict.communication import bus_factor, link_of
-from rooflens.model.program.operators import TYPES
+from rooflens.model.program.call import TYPES
 from rooflens.model.program.timeline import CollectiveCall, KernelEvent
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class Communication(Struct, frozen=True):
     Attributes:
         time_ns: The sum of their times.
         share: `time_ns` over the time of all launches of the program.
-        alone_ns: Time in which only such kernels ran on the GPU: what they are exposed for.
+        alone_ns: Time in which only such kernels ran on the GPU: what they are exposed for; None if unknown.
         collectives: By group and size, those with most exposed time first.
         sequences: The collectives of each group, in order; empty where several GPUs are on one timeline.
     """
@@ -190,19 +190,19 @@ class Communication(Struct, frozen=True):
     count: int
     time_ns: int
     share: float
-    alone_ns: int
+    alone_ns: int | None
     collectives: tuple[CollectiveLaunches, ...] = ()
     sequences: tuple[Collectives, ...] = ()
 
     @property
-    def exposed_ns(self) -> int:
-        """Time in which only communication ran on the GPU."""
+    def exposed_ns(self) -> int | None:
+        """Time in which only communication ran on the GPU; None if unknown."""
         return self.alone_ns
 
     @property
-    def hidden_ns(self) -> int:
-        """The rest of its time: other kernels ran beside it, or two of these kernels at once."""
-        return self.time_ns - self.alone_ns
+    def hidden_ns(self) -> int | None:
+        """The rest of its time: other kernels ran beside it, or two of these kernels at once; None if unknown."""
+        return None if self.alone_ns is None else self.time_ns - self.alone_ns
 
     @property
     def top(self) -> CollectiveLaunches | None:

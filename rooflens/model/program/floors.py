@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.predict.options import Options
-from rooflens.model.program.operators import Work
+from rooflens.model.program.call import Work
 
 if TYPE_CHECKING:
     from rooflens.model.program.kernels import Caches
@@ -25,6 +24,7 @@ LAUNCH_NS = LAUNCH_FLOOR_S * 1e9
 """The least time of a launch."""
 
 _SCALAR_FP32 = re.compile(r"sgemm|simt|ffma", re.IGNORECASE)
+_WIDE = re.compile(r"gemm_(bf16|f16)|[sh]16816|h1688|nvjet_[th]s|_bf16_bf16|_f16_f16", re.IGNORECASE)
 _TENSOR_FP32 = re.compile(r"tf32|s1688|s16816|tensorop|hmma|gmma", re.IGNORECASE)
 
 
@@ -33,14 +33,14 @@ class Floors:
 
     def __init__(self, gpu: Datasheet | None) -> None:
         self._gpu = gpu
-        self._known: dict[tuple[str, tuple[tuple[str, int], ...], str], Forecast | None] = {}
+        self._known: dict[tuple[str, tuple[tuple[str, int], ...], float, str], Forecast | None] = {}
 
     def of(self, work: Work, kernel: str) -> Forecast | None:
         """Forecast the call behind a kernel; None without a GPU, or if it has no peak for the type."""
         if self._gpu is None:
             return None
         for dtype in _types_for(work, kernel):
-            key = work.operation, tuple(work.sizes.items()), dtype
+            key = work.operation, tuple(work.sizes.items()), work.moved_bytes, dtype
             if key not in self._known:
                 self._known[key] = self._forecast(work, dtype, self._gpu)
             if (found := self._known[key]) is not None:
@@ -50,24 +50,25 @@ class Floors:
     @staticmethod
     def _forecast(work: Work, dtype: str, gpu: Datasheet) -> Forecast | None:
         try:
-            return forecast(
-                OPERATIONS[work.operation], work.sizes, dtype, gpu, Options(out_dtype=_result_of(work, dtype))
-            )
+            return forecast(OPERATIONS[work.operation], work.sizes, dtype, gpu, moved_bytes=work.moved_bytes)
         except (InputError, UsageError):
             return None
 
 
 def _types_for(work: Work, kernel: str) -> tuple[str, ...]:
-    """Name the types to try, best first: fp32 products may run as tf32, unless the kernel's name rules it out."""
+    """Name the types to try, best first.
+
+    Products of fp32 may run as tf32, and those of 16 bits in eight where a library converts them, unless the kernel's
+    name rules it out; those of four bits run as 16 where nothing else is there.
+    """
+    if work.dtype == "nvfp4":
+        return ("nvfp4", "bf16")
+    if work.may_be_fp8 and _WIDE.search(kernel) is None:
+        return ("fp8", work.dtype)
     if work.dtype != "fp32" or not work.is_product:
         return (work.dtype,)
     is_scalar = _SCALAR_FP32.search(kernel) is not None and _TENSOR_FP32.search(kernel) is None
     return ("fp32",) if is_scalar else ("tf32", "fp32")
-
-
-def _result_of(work: Work, dtype: str) -> str | None:
-    """Name the type of results if it is not the default."""
-    return dtype if OPERATIONS[work.operation].results is not None else None
 
 
 def floor_of(found: Forecast, calls: float, time_ns: int, rounded_ns: int) -> tuple[Caches, float] | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.verdict_classes import shown_class
@@ -36,6 +38,14 @@ class OfShape(Struct, frozen=True):
     time_ns: int
 
 
+class OfModule(Struct, frozen=True):
+    """The launches of a row in one module; numbered modules of a kind are one. The module is None where unknown."""
+
+    module: str | None
+    count: int
+    time_ns: int
+
+
 class ProgramKernel(Struct, frozen=True):
     """All launches of a kernel by one operator with one shape.
 
@@ -44,8 +54,8 @@ class ProgramKernel(Struct, frozen=True):
         count: Launches.
         time_ns: The sum of their times.
         share: `time_ns` over the time of all launches of the program; overlapping ones count in full.
-        launch_ns: The median launch.
-        gap_ns: How long the GPU was idle before these launches, summed.
+        launch_ns: The median launch; of totals without a median the mean.
+        gap_ns: How long the GPU was idle before these launches, summed; None if unknown.
         grid, block: Of most launches.
         operator: The operator that launched it.
         shape: Sizes of the operator's tensors, argument by argument: `[2048, 256] [256, 512]`; None if unknown.
@@ -60,11 +70,12 @@ class ProgramKernel(Struct, frozen=True):
         gain_ns: Time above the cold floor and above the time to launch; if `measured` is known, what its first move
             wins, or the time above its limit; None if unknown.
         bound, or_bound: Its class, `overhead` if gaps outweigh it, and what else it may be.
-        launch: Index of a typical launch among the program's launches of its function, from 0.
+        launch: Index of a typical launch among the program's launches of its function, from 0; None if unknown.
         is_communication: It waits for other GPUs.
         calls: Calls of the operator, with a fraction if several kernels share one; None if no floor is known.
         peak: The peak behind its floor: `tensor_fp16`; None if no floor is known.
         shapes: Its launches by grid and block, most time first.
+        modules: Its launches by module, most time first.
         wall_ns: Its part of the program's time: an instant in which several kernels run is shared among them; what
             waits for other GPUs has none.
         measured: The median launch of the same kernel in a report beside the timeline; None if no report has it.
@@ -75,7 +86,7 @@ class ProgramKernel(Struct, frozen=True):
     time_ns: int
     share: float
     launch_ns: int
-    gap_ns: int
+    gap_ns: int | None
     grid: Shape
     block: Shape
     operator: str | None
@@ -93,11 +104,12 @@ class ProgramKernel(Struct, frozen=True):
     gain_ns: float | None
     bound: Bound
     or_bound: tuple[Bound, ...]
-    launch: int
+    launch: int | None
     is_communication: bool
     calls: float | None = None
     peak: str | None = None
     shapes: tuple[OfShape, ...] = ()
+    modules: tuple[OfModule, ...] = ()
     wall_ns: float = 0.0
     measured: Analysis | None = None
 
@@ -137,11 +149,11 @@ class ProgramKernel(Struct, frozen=True):
 def to_profile(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
     """Return the kernels to profile, one per function, most at stake first.
 
-    Kernels that wait for other GPUs or are in a report already are skipped.
+    Kernels that wait for other GPUs or are in a report already are skipped, as are operators that stand for all theirs.
     """
     found: dict[str, ProgramKernel] = {}
     for one in sorted(kernels, key=lambda one: -one.stake_ns):
-        if one.stake_ns > 0 and one.measured is None:
+        if one.stake_ns > 0 and one.measured is None and one.name != one.operator:
             found.setdefault(one.function, one)
     return tuple(found.values())[:PROFILED]
 
@@ -149,3 +161,50 @@ def to_profile(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
 def in_order(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
     """Sort kernels: by gain; then those with an unknown gain by time; then the rest."""
     return tuple(sorted(kernels, key=lambda one: (_GROUPS[one.by], -one.stake_ns, -one.time_ns, one.name)))
+
+
+def summed(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
+    """Sum up equal kernels; what has no sum comes from the row with most time."""
+    first = max(rows, key=lambda one: one.time_ns)
+    time_ns = sum(one.time_ns for one in rows)
+    has_floors = all(one.floor_ns is not None for one in rows)
+    shapes: defaultdict[tuple[object, object], list[OfShape]] = defaultdict(list)
+    for row in rows:
+        for shape in row.shapes:
+            shapes[shape.grid, shape.block].append(shape)
+    return replace(
+        first,
+        count=sum(one.count for one in rows),
+        time_ns=time_ns,
+        share=time_ns / total_ns if total_ns else 0.0,
+        gap_ns=None if any(one.gap_ns is None for one in rows) else sum(one.gap_ns or 0 for one in rows),
+        floor_ns=_sum(one.floor_ns for one in rows) if has_floors else None,
+        floor_cold_ns=_sum(one.floor_cold_ns for one in rows) if has_floors else None,
+        calls=_sum(one.calls for one in rows) if has_floors else None,
+        caches=first.caches if has_floors else None,
+        gain_ns=_sum(one.gain_ns for one in rows),
+        wall_ns=sum(one.wall_ns for one in rows),
+        shapes=tuple(
+            OfShape(own[0].grid, own[0].block, sum(one.count for one in own), sum(one.time_ns for one in own))
+            for own in shapes.values()
+        ),
+        modules=_modules(rows),
+    )
+
+
+def _modules(rows: Sequence[ProgramKernel]) -> tuple[OfModule, ...]:
+    """Add up the launches of several rows by module."""
+    alike: defaultdict[str | None, list[OfModule]] = defaultdict(list)
+    for row in rows:
+        for one in row.modules:
+            alike[one.module].append(one)
+    found = (
+        OfModule(name, sum(one.count for one in own), sum(one.time_ns for one in own)) for name, own in alike.items()
+    )
+    return tuple(sorted(found, key=lambda one: -one.time_ns))
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """Sum up the known values; None without any."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -11,12 +11,16 @@ from msgspec import Struct
 from rooflens.format import count
 from rooflens.model.program.communication import Collecting, Communication
 from rooflens.model.program.copies import Copies, copies_of
+from rooflens.model.program.floors import Floors
+from rooflens.model.program.fusion import Fusion
+from rooflens.model.program.grouping import Group, GroupedBy, grouped
 from rooflens.model.program.idle import Idle, causes_of
 from rooflens.model.program.kernels import ProgramKernel, in_order, to_profile
 from rooflens.model.program.measure import measure
 from rooflens.model.program.parts import Parts, parted
 from rooflens.model.program.rows import Rows, Stretch
 from rooflens.model.program.timeline import NSYS, Timeline
+from rooflens.model.program.totals import Total
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 
 if TYPE_CHECKING:
@@ -42,7 +46,7 @@ class Program(Struct, frozen=True):
         gpu: Name of the GPU in the timeline, or else of the given one; None without either.
         has_datasheet: Whether the peaks of that GPU are known.
         unprofiled: Its time, gaps and overlaps.
-        occupancy: What ran, each instant counted once.
+        occupancy: What ran, each instant counted once; all zero of a printed summary, which does not say when.
         idle: The causes of its idle time, most first; they add up to it.
         copies: Its copies and memsets by direction and kind of memory, most time first.
         graph_hint: How to record what ran in graphs; None where all of it is known.
@@ -55,6 +59,8 @@ class Program(Struct, frozen=True):
         notes: What was left out of the timeline, and what is missing for floors.
         is_synthetic: A generator wrote the timeline.
         rank: Rank of the recorded process; None if unknown.
+        totals: What a printed summary added up beside the kernels; empty of a timeline.
+        fusions: Pairs of operators that could be one kernel, most to save first.
     """
 
     source: str
@@ -74,6 +80,8 @@ class Program(Struct, frozen=True):
     idle: tuple[Idle, ...] = ()
     copies: tuple[Copies, ...] = ()
     graph_hint: str | None = None
+    totals: tuple[Total, ...] = ()
+    fusions: tuple[Fusion, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Program of {self.source}: {count(len(self.kernels), 'row')}, {count(self.launches, 'launch')}>"
@@ -112,7 +120,12 @@ class Program(Struct, frozen=True):
     @property
     def lacks_sizes(self) -> bool:
         """Whether it names operators but not their sizes, which the profiler records only on request."""
-        return any(one.operator for one in self.every) and not any(one.shape for one in self.every)
+        is_traced = self.unprofiled.wall_ns is not None
+        return is_traced and any(one.operator for one in self.every) and not any(one.shape for one in self.every)
+
+    def grouped(self, by: GroupedBy) -> tuple[Group, ...]:
+        """Sum the selected kernels up by operator, module, kernel or shape, most time first."""
+        return grouped(self.kernels, by, self.time_ns)
 
     @property
     def next(self) -> tuple[ProgramKernel, ...]:
@@ -168,7 +181,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         occupancy=measured.occupancy,
         kernels=in_order(wanted),
         every=in_order(kernels),
-        unknown=_unknown(kernels, total_ns),
+        unknown=unknown_operators(kernels, total_ns),
         stretches=rows.stretches(),
         communication=rows.collecting.communication(total_ns, sheet),
         notes=(*notes, *(("it was written by a generator, not recorded on a GPU",) if timeline.is_synthetic else ())),
@@ -176,11 +189,12 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         rank=timeline.rank,
         idle=causes_of(measured.gaps, timeline.host, measured.occupancy.wall_ns),
         copies=copies_of(timeline.others),
+        fusions=rows.fusing.fusions(sheet, Floors(sheet), measured.occupancy.wall_ns),
         graph_hint=timeline.graph_hint,
     )
 
 
-def _unknown(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, ...]:
+def unknown_operators(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, ...]:
     """Sum up the operators without a known floor."""
     counts, times = Counter[str | None](), Counter[str | None]()
     for one in kernels:

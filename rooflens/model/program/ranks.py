@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from statistics import median
 from typing import Literal
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from rooflens.model.program.communication import Collectives
 from rooflens.model.program.idle import Idle
-from rooflens.model.program.kernels import OfShape, ProgramKernel, in_order
+from rooflens.model.program.kernels import ProgramKernel, in_order, summed
 from rooflens.model.program.program import Program
 
 LEAST_SHARE = 0.02
@@ -136,41 +136,7 @@ def _rows(
     for program in programs:
         for one in rows_of(program):
             alike[program.gpu, *_key(one)].append(one)
-    return in_order([_row(own, time_ns) for own in alike.values()])
-
-
-def _row(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
-    """Sum up equal kernels; what has no sum comes from the row with most time."""
-    first = max(rows, key=lambda one: one.time_ns)
-    time_ns = sum(one.time_ns for one in rows)
-    has_floors = all(one.floor_ns is not None for one in rows)
-    shapes: defaultdict[tuple[object, object], list[OfShape]] = defaultdict(list)
-    for row in rows:
-        for shape in row.shapes:
-            shapes[shape.grid, shape.block].append(shape)
-    return replace(
-        first,
-        count=sum(one.count for one in rows),
-        time_ns=time_ns,
-        share=time_ns / total_ns if total_ns else 0.0,
-        gap_ns=sum(one.gap_ns for one in rows),
-        floor_ns=_sum(one.floor_ns for one in rows) if has_floors else None,
-        floor_cold_ns=_sum(one.floor_cold_ns for one in rows) if has_floors else None,
-        calls=_sum(one.calls for one in rows) if has_floors else None,
-        caches=first.caches if has_floors else None,
-        gain_ns=_sum(one.gain_ns for one in rows),
-        wall_ns=sum(one.wall_ns for one in rows),
-        shapes=tuple(
-            OfShape(own[0].grid, own[0].block, sum(one.count for one in own), sum(one.time_ns for one in own))
-            for own in shapes.values()
-        ),
-    )
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    """Sum up the known values; None without any."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    return in_order([summed(own, time_ns) for own in alike.values()])
 
 
 def _key(one: ProgramKernel) -> tuple[str | None, ...]:

@@ -9,20 +9,24 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.program.floors import LAUNCH_NS, ROUNDED_NS, Floors, floor_of, limit_of
+from rooflens.model.program.fusion import Fusing
 from rooflens.model.program.idle import LAUNCH_GAP_NS
-from rooflens.model.program.kernels import OfShape, ProgramKernel
-from rooflens.model.program.operators import OddOperandsError, work_of_call
+from rooflens.model.program.kernels import OfModule, OfShape, ProgramKernel, summed
+from rooflens.model.program.operators import OddOperandsError, cache_width, sums_around, work_of_call
 from rooflens.model.program.timeline import KernelEvent, Operands
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rooflens.model.predict.forecast import Forecast
+    from rooflens.model.program.call import Sums
     from rooflens.model.program.communication import Collecting
     from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.model.selecting import Chooser
@@ -33,10 +37,14 @@ STRETCH_LAUNCHES = 8
 """So many consecutive launches, each shorter than the gap before it, make a launch-bound stretch."""
 
 
-_AT_FLOOR = 1.33
+AT_FLOOR = 1.33
 """A kernel within this factor of its floor is not latency-bound."""
 
 _NUMBER = re.compile(r"\d+")
+
+
+_Key: TypeAlias = "tuple[str, str | None, int, Sums | None, bool]"
+"""Of a row: kernel, operator, its operands, what the step around it attends to, whether it is selected."""
 
 
 class Stretch(Struct, frozen=True):
@@ -65,12 +73,14 @@ class Row:
 
     def __init__(self, event: KernelEvent) -> None:
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
+        self.sums = sums_around(event.operator, event.nvtx_range)
         self.times_ns, self.calls, self.places = array("q"), array("q"), array("q")
         self.gap_ns = self.launch_gap_ns = 0
         self.wall_ns = 0.0
         self.is_communication = False
         self._shapes: dict[tuple[Shape, Shape], list[int]] = {}
         self.origins: Counter[tuple[str | None, str | None, str | None]] = Counter()
+        self._modules: dict[str | None, list[int]] = {}
 
     def add(self, event: KernelEvent, gap_ns: int, place: int) -> None:
         """Count a launch."""
@@ -86,10 +96,30 @@ class Row:
             known[0] += 1
             known[1] += event.duration_ns
         self.origins[event.module, event.code, event.nvtx_range] += event.duration_ns
+        if (of_module := self._modules.get(event.module)) is None:
+            self._modules[event.module] = [1, event.duration_ns]
+        else:
+            of_module[0] += 1
+            of_module[1] += event.duration_ns
 
     def shapes(self) -> tuple[OfShape, ...]:
         """Return its launches by grid and block, most time first."""
         found = [OfShape(*shape, *counted) for shape, counted in self._shapes.items()]
+        return tuple(sorted(found, key=lambda one: -one.time_ns))
+
+    def modules(self) -> tuple[OfModule, ...]:
+        """Return its launches by module, most time first; those that differ only by number are one, with `*` for it."""
+        alike: defaultdict[str | None, list[tuple[str | None, list[int]]]] = defaultdict(list)
+        for name, counted in self._modules.items():
+            alike[None if name is None else _NUMBER.sub("*", name)].append((name, counted))
+        found = (
+            OfModule(
+                own[0][0] if len(own) == 1 else kind,
+                sum(counted[0] for _, counted in own),
+                sum(counted[1] for _, counted in own),
+            )
+            for kind, own in alike.items()
+        )
         return tuple(sorted(found, key=lambda one: -one.time_ns))
 
     def shape(self) -> tuple[Shape, Shape]:
@@ -130,7 +160,8 @@ class Rows:
     def __init__(self, chooser: Chooser | None, collecting: Collecting) -> None:
         self._chooser = chooser
         self.collecting = collecting
-        self._rows: dict[tuple[str, str | None, int, bool], Row] = {}
+        self.fusing = Fusing()
+        self._rows: dict[_Key, Row] = {}
         self._functions: dict[str, str] = {}
         self._waiting: set[str] = set()
         self._launched: Counter[str] = Counter()
@@ -138,13 +169,16 @@ class Rows:
         self._first_ns: int | None = None
         self._open: dict[int, list[tuple[KernelEvent, int]]] = {}
         self._stretches: list[Stretch] = []
+        self._cache_bytes: int | None = None
         self.impossible_count = 0
         self.odd_count = 0
 
     def take(self, event: KernelEvent, gap_ns: int) -> Row:
         """Add a launch, and the idle time of its GPU before it; return its row."""
         is_in_range = self._chooser is None or self._chooser.is_in_range(event.nvtx_range or "")
-        key = event.name, event.operator, id(event.operands), is_in_range  # equal operands are one, which its row keeps
+        sums = sums_around(event.operator, event.nvtx_range)
+        # Equal operands are one, which its row keeps.
+        key = event.name, event.operator, id(event.operands), sums, is_in_range
         row = self._rows.get(key)
         if row is None:
             row = self._rows[key] = Row(event)
@@ -161,6 +195,7 @@ class Rows:
         if self._first_ns is None:
             self._first_ns = event.start_ns
         self._follow(event, gap_ns)
+        self.fusing.take(event)
         self.collecting.take(event, gap_ns, waits=function in self._waiting)
         return row
 
@@ -205,13 +240,27 @@ class Rows:
         """Return all kernels, with floors if a GPU is known; then the selected ones."""
         total_ns = sum(sum(row.times_ns) for row in self._rows.values())
         floors = Floors(gpu)
-        found = {key: self._kernel(row, floors, total_ns) for key, row in self._rows.items()}
+        self._cache_bytes = self._width_of_cache()
+        found = self._joined({key: self._kernel(row, floors, total_ns) for key, row in self._rows.items()}, total_ns)
         every = [*found.values()]
         if self._chooser is None:
             return every, every
         in_range = [one for (*_, is_in_range), one in found.items() if is_in_range]
         names = self._chooser.named(one.name for one in in_range)
         return every, [one for one in in_range if one.name in names]
+
+    def _width_of_cache(self) -> int | None:
+        """Return the bytes of an element of a server's cache; None if the trace does not tell, or has several."""
+        widths = {cache_width(row.operator, row.operands) for row in self._rows.values()} - {None}
+        return widths.pop() if len(widths) == 1 else None
+
+    @staticmethod
+    def _joined(rows: Mapping[_Key, ProgramKernel], total_ns: int) -> dict[_Key, ProgramKernel]:
+        """Make the rows of several steps, whose operands are equal, one."""
+        alike: defaultdict[_Key, list[ProgramKernel]] = defaultdict(list)
+        for (name, operator, operands, _, is_in_range), one in rows.items():
+            alike[name, operator, operands, None, is_in_range].append(one)
+        return {key: own[0] if len(own) == 1 else summed(own, total_ns) for key, own in alike.items()}
 
     def _kernel(self, row: Row, floors: Floors, total_ns: int) -> ProgramKernel:
         found = self._found(row, floors)
@@ -254,13 +303,16 @@ class Rows:
             calls=sum(parts) if found else None,
             peak=found.peak if found else None,
             shapes=row.shapes(),
+            modules=row.modules(),
             wall_ns=row.wall_ns,
         )
 
     def _found(self, row: Row, floors: Floors) -> Forecast | None:
         """Forecast the call behind a kernel; None if what it must do, or the GPU, is unknown."""
         try:
-            work = work_of_call(row.operator, row.operands)
+            work = work_of_call(
+                row.operator, row.operands, kernel=row.name, sums=row.sums, cache_bytes=self._cache_bytes
+            )
             return None if work is None else floors.of(work, row.name)
         except (OddOperandsError, ArithmeticError):  # sizes of a trace may be beyond any number
             self.odd_count += len(row.times_ns)
@@ -278,7 +330,7 @@ def _class_of(
     """Judge a kernel without counters, by its gaps and its distance from the floor."""
     if row.launch_gap_ns > time_ns:
         return "overhead", ()
-    if floor_ns and found is not None and time_ns <= _AT_FLOOR * floor_ns:
+    if floor_ns and found is not None and time_ns <= AT_FLOOR * floor_ns:
         return "unknown", ("memory",) if limit_of(found) == "memory" else ("compute",)
     return "unknown", ("memory", "compute", "latency")
 

@@ -30,12 +30,15 @@ class Operands(NamedTuple):
         types: Type of each argument as PyTorch names it: `float`, `c10::BFloat16`, `Scalar`.
         strides: Strides of each tensor; empty if the trace does not say.
         values: Each argument that is no tensor, as text; empty if the trace does not say.
+        moved_bytes, flop: What the compiler that wrote the kernel counted; None if the trace does not say.
     """
 
     dims: tuple[tuple[int, ...], ...]
     types: tuple[str, ...]
     strides: tuple[tuple[int, ...], ...] = ()
     values: tuple[str, ...] = ()
+    moved_bytes: float | None = None
+    flop: float | None = None
 
 
 class CollectiveCall(NamedTuple):

@@ -78,7 +78,7 @@ def communication_blocks(programs: Sequence[Program], top: int) -> Iterator[Bloc
     yield Table(
         columns, table, "Communication, most exposed first", shown=top, amount=len(rows), rest=" with less exposed time"
     )
-    time_ns, exposed_ns = sum(one.time_ns for one in found), sum(one.exposed_ns for one in found)
+    time_ns, exposed_ns = sum(one.time_ns for one in found), sum(one.exposed_ns or 0 for one in found)
     lines: list[Words] = [f"{duration(exposed_ns)} of {duration(time_ns)} exposed ({percent(exposed_ns / time_ns)})."]
     waiting = next((one for one in rows if one.is_waiting and one.exposed_ns), None)
     if waiting is not None:

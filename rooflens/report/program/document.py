@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,10 +36,14 @@ from rooflens.report.document import (
     paragraph,
 )
 from rooflens.report.program.communication import communication_blocks, ranks_blocks
+from rooflens.report.program.fusion import fusion_blocks
+from rooflens.report.program.grouping import groups_on_page, groups_table
+from rooflens.report.program.totals import beside_kernels
 from rooflens.report.program.words import LONGEST, cut, file_name, without_step
 
 if TYPE_CHECKING:
     from rooflens.model.catalogue import Key
+    from rooflens.model.program.grouping import GroupedBy
 
 SHOWN = 10
 """Kernels of each list that a terminal and Markdown show; pages and data hold all."""
@@ -99,7 +104,12 @@ class _List(Struct, frozen=True):
 
 
 def traces_document(
-    programs: Sequence[Program], top: int | None = None, columns: Sequence[str] = (), *, brief: bool = False
+    programs: Sequence[Program],
+    top: int | None = None,
+    columns: Sequence[str] = (),
+    *,
+    brief: bool = False,
+    by: GroupedBy | None = None,
 ) -> Document:
     """Say what the kernels of timelines take, what can be won, and what to do next; several are one program.
 
@@ -108,12 +118,13 @@ def traces_document(
         top: Kernels of each list that are shown; by default the first 10 in texts, and all on pages.
         columns: Keys of a kernel in the JSON, or heads of the table, to show instead of its usual columns.
         brief: Leave out what only pages show.
+        by: Sum kernels up by this, in place of the lists of kernels.
 
     Raises:
         UnknownNameError: There is no such column.
     """
     chosen = {name.casefold(): _key(name) for name in columns}
-    return tuple(_blocks(programs, top or SHOWN, chosen, brief=brief))
+    return tuple(_blocks(programs, top or SHOWN, chosen, brief=brief, by=by))
 
 
 def heading(programs: Sequence[Program]) -> tuple[str, list[str], str]:
@@ -128,7 +139,9 @@ def heading(programs: Sequence[Program]) -> tuple[str, list[str], str]:
     return title, [*gpus, f"{'traces' if len(named) > 1 else 'a trace'}, {counters}"], synthetic
 
 
-def _blocks(programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, brief: bool) -> Iterator[Block]:
+def _blocks(
+    programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, brief: bool, by: GroupedBy | None
+) -> Iterator[Block]:
     """Yield what there is to say, the answer first."""
     whole = joined(programs)
     names = {name: cut(short) for name, short in short_names(one.name for one in whole.every).items()}
@@ -136,21 +149,27 @@ def _blocks(programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, b
     yield paragraph(*_facts(programs, whole))
     yield from ranks_blocks(programs, whole, names)
     tables = tuple(_table(part, top, names, keys) for part in _lists(whole))
-    if brief:
+    if by is not None:
+        yield groups_table(whole, by, names, top)
+    elif brief:
         yield from tables
     else:
         yield from _drawn(programs, whole, names)
         yield Folded("All kernels", tables, on_text=False)
+        yield groups_on_page(whole, names)
     yield from communication_blocks(programs, top)
     yield from _elsewhere(programs, whole)
     yield from _gaps(programs, names)
+    yield from beside_kernels(programs)
+    yield from fusion_blocks(programs)
     commands = profile_commands(whole.kernels)
     steps: list[Words] = [*_before_profiling(programs, whole), *map(code, commands)]
     if steps:
         yield Heading("Profile next" if len(steps) == len(commands) else "Next", 3)
         yield bullets(steps, numbered=True)
     if commands:
-        yield Paragraph((_FROM_BEGIN,), "note")
+        is_skipped = any("--launch-skip" in command for command in commands)
+        yield Paragraph((_FROM_BEGIN if is_skipped else _PROGRAM,), "note")
     if notes := _notes(programs):
         yield Paragraph(tuple(f"note: {note}" for note in notes), "note")
     if legend := [*_legend(whole.kernels[:_ON_PAGE])]:
@@ -174,9 +193,9 @@ def _drawn(programs: Sequence[Program], whole: Joined, names: Mapping[str, str])
         yield Columns(tuple((block,) for block in beside if block is not None))
 
 
+_PROGRAM = "`PROGRAM` is what was traced."
 _FROM_BEGIN = (
-    "`--launch-skip` counts a function's launches from where the trace begins: add those before it. `PROGRAM` is what "
-    "was traced."
+    f"`--launch-skip` counts a function's launches from where the trace begins: add those before it. {_PROGRAM}"
 )
 
 
@@ -189,11 +208,12 @@ def _answer(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]
     if wall_ns and idle_ns >= _LEAST_LINE * wall_ns:
         idle = f"GPU idle {percent(idle_ns / wall_ns)} of {duration(wall_ns)}."
         lines.append((idle_ns, idle))
-    time_ns, alone_ns = sum(one.time_ns for one in waits), sum(one.alone_ns for one in waits)
+    time_ns, alone_ns = sum(one.time_ns for one in waits), sum(one.alone_ns or 0 for one in waits)
+    is_alone_known = all(one.alone_ns is not None for one in waits)
     if whole.time_ns and time_ns >= _LEAST_LINE * whole.time_ns:
         alone = f"no other kernel runs for {duration(alone_ns)} of it" if alone_ns else "other kernels hide all of it"
         waiting = f"Communication takes {percent(time_ns / whole.time_ns)} of the kernels' time, {duration(time_ns)}"
-        lines.append((alone_ns, f"{waiting}; {alone}."))
+        lines.append((alone_ns, f"{waiting}; {alone}.") if is_alone_known else (time_ns, f"{waiting}."))
     known = [one for one in whole.kernels if one.gain_ns and one.by in {"gain", "limit"}]
     if known:
         won_ns = sum(one.gain_ns or 0.0 for one in known)
@@ -460,6 +480,12 @@ def _before_profiling(programs: Sequence[Program], whole: Joined) -> Iterator[Wo
         yield "record the trace again with `record_shapes=True`: sizes of operators tell how far each is from its floor"
 
 
+def _asked(one: ProgramKernel) -> str:
+    """Write the function as ncu takes it; of a name that a table cut, by how it begins."""
+    known = one.function.rstrip(".\u2026")
+    return cut_end(one.function, LONGEST) if known == one.function else f"regex:^{re.escape(known)}"
+
+
 def profile_commands(kernels: Sequence[ProgramKernel]) -> list[str]:
     """Write the commands that profile a typical launch of the kernels with most at stake, at most three."""
     return [
@@ -468,7 +494,7 @@ def profile_commands(kernels: Sequence[ProgramKernel]) -> list[str]:
                 "rooflens",
                 "profile",
                 "--kernel",
-                cut_end(one.function, LONGEST),
+                _asked(one),
                 *(("--launch-skip", str(one.launch)) if one.launch else ()),
                 "--launch-count",
                 "1",

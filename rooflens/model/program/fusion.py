@@ -1,0 +1,231 @@
+"""Find operators that could be fused: one writes a tensor that only the next one reads.
+
+A trace holds sizes and types, no addresses, so a pair is one that could be fused: on one stream, with no call between,
+the first has a single result, and the second a single operand of that size and type. Both are elementwise functions,
+norms or reductions that memory bounds by their formulas. Fused into one kernel, the tensor between them stays in
+registers: it is neither written nor read. Where the program reads more tensors of that size and type than it writes,
+another call may read it, too, such as a backward pass: then it must still be written, and only its read is saved. So
+it is where the first operator changes a tensor in place, which may outlive both.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from rooflens.model.program.floors import limit_of
+from rooflens.model.program.operators import OddOperandsError, operator_row, work_of_call
+
+if TYPE_CHECKING:
+    from rooflens.model.program.call import Tensor, Work
+    from rooflens.model.program.floors import Floors
+    from rooflens.model.program.timeline import KernelEvent
+    from rooflens.model.roofline.datasheets import Datasheet
+
+_FUSIBLE = frozenset({"elementwise", "norm", "reduction"})
+_IDEMPOTENT = frozenset({"abs", "relu", "sign", "round", "floor", "ceil", "trunc", "neg"})
+_NUMBER = re.compile(r"\d+")
+_LEAST_ELEMENTS = 1024
+"""Smaller tensors are not worth a word: launches cost more than their bytes."""
+
+
+class Fusion(Struct, frozen=True):
+    """A pair of operators that could be one kernel, wherever it occurs.
+
+    Attributes:
+        first, second: The operators.
+        first_kernel, second_kernel: Their kernels.
+        module: The module whose forward pass launched most of them; None if unknown.
+        shape, dtype: Sizes and type of the tensor between them.
+        count: How often the pair occurs.
+        tensor_bytes: Bytes of that tensor.
+        is_kept: The tensor may be read by another call, or outlive both, so that it must still be written.
+        saved_bytes: Bytes saved, of all occurrences.
+        saved_ns: The time of these bytes, from DRAM, or from L2 where the tensor fits in it; at most that of the
+            kernels.
+        time_ns: What both take today.
+        share: `saved_ns` over the program's time.
+        fits_l2: Whether the tensor fits in L2.
+    """
+
+    first: str
+    second: str
+    first_kernel: str
+    second_kernel: str
+    module: str | None
+    shape: str
+    dtype: str
+    count: int
+    tensor_bytes: int
+    is_kept: bool
+    saved_bytes: int
+    saved_ns: float
+    time_ns: int
+    share: float
+    fits_l2: bool
+
+
+class _Made:
+    """One call as its kernels run."""
+
+    __slots__ = ("call", "kernel", "module", "operands", "operator", "time_ns", "work")
+
+    def __init__(self, event: KernelEvent, work: Work | None) -> None:
+        self.call, self.kernel, self.operator, self.module = event.call, event.name, event.operator, event.module
+        self.operands, self.work, self.time_ns = event.operands, work, event.duration_ns
+
+
+class _Pair:
+    """The occurrences of a pair of operators with one size between them."""
+
+    def __init__(self, first: _Made, second: _Made, between: Tensor) -> None:
+        self.first, self.second, self.between = first, second, between
+        self.times_ns = array("q"), array("q")
+        self.modules: Counter[str] = Counter()
+
+    def add(self, first: _Made, second: _Made) -> None:
+        """Count an occurrence."""
+        self.times_ns[0].append(first.time_ns)
+        self.times_ns[1].append(second.time_ns)
+        if (module := second.module or first.module) is not None:
+            self.modules[_NUMBER.sub("*", module)] += 1
+
+
+class Fusing:
+    """Watches the launches of a timeline for pairs that could be fused."""
+
+    def __init__(self) -> None:
+        self._works: dict[tuple[str | None, int], Work | None] = {}
+        self._made: dict[tuple[int, int], list[_Made]] = {}
+        self._read: Counter[tuple[int, str, int]] = Counter()
+        self._written: Counter[tuple[int, str, int]] = Counter()
+        self._pairs: dict[tuple[str | None, str | None, Tensor], _Pair] = {}
+
+    def take(self, event: KernelEvent) -> None:
+        """Add a launch."""
+        stream = event.device, event.stream
+        made = self._made.get(stream)
+        if made and event.call and made[-1].call == event.call:
+            made[-1].time_ns += event.duration_ns
+            return
+        if made is not None and len(made) > 1:
+            self._look(*made)
+            del made[0]
+        if not event.call or event.operands is None:
+            self._made.pop(stream, None)
+            return
+        key = event.operator, id(event.operands)
+        if key not in self._works:
+            self._works[key] = _work_of(event)
+        one = _Made(event, self._works[key])
+        if one.work is not None:
+            self._read.update(map(_size, one.work.read))
+            self._written.update(map(_size, one.work.written))
+        self._made.setdefault(stream, []).append(one)
+
+    def _look(self, first: _Made, second: _Made) -> None:
+        """Keep two calls if the second could take the first one in."""
+        if first.work is None or second.work is None or len(first.work.written) != 1:
+            return
+        if not all(_is_fusible(one.operator) for one in (first, second)):
+            return
+        if _are_of_a_list(first, second):
+            return
+        between = first.work.written[0]
+        if between.elements < _LEAST_ELEMENTS:
+            return
+        if sum(_size(one) == _size(between) for one in second.work.read) == 1:
+            key = first.operator, second.operator, between
+            pair = self._pairs.get(key) or self._pairs.setdefault(key, _Pair(first, second, between))
+            pair.add(first, second)
+
+    def fusions(self, gpu: Datasheet | None, floors: Floors, wall_ns: float | None) -> tuple[Fusion, ...]:
+        """Return the pairs, most to save first; none without a GPU, or without the time of the program."""
+        for made in self._made.values():
+            if len(made) > 1:
+                self._look(*made)
+        self._made.clear()
+        if gpu is None or not wall_ns:
+            return ()
+        found = [
+            self._fusion(pair, gpu, wall_ns)
+            for pair in self._pairs.values()
+            if all(_is_memory_bound(one, floors) for one in (pair.first, pair.second))
+        ]
+        return tuple(sorted(found, key=lambda one: -one.saved_ns))
+
+    def _fusion(self, pair: _Pair, gpu: Datasheet, wall_ns: float) -> Fusion:
+        between, tensor_bytes = pair.between, pair.between.moved_bytes
+        is_kept = _is_state(pair) or self._read[_size(between)] > self._written[_size(between)]
+        fits_l2 = gpu.l2_size is not None and tensor_bytes <= gpu.l2_size.value
+        rate = gpu.l2_bandwidth if fits_l2 and gpu.l2_bandwidth is not None else gpu.dram_bandwidth
+        moved_ns = tensor_bytes / rate.value * 1e9
+        writing, reading = pair.times_ns
+        saved_ns = sum(min(moved_ns, one) for one in reading)
+        saved_ns += 0 if is_kept else sum(min(moved_ns, one) for one in writing)
+        count = len(reading)
+        return Fusion(
+            first=pair.first.operator or "",
+            second=pair.second.operator or "",
+            first_kernel=pair.first.kernel,
+            second_kernel=pair.second.kernel,
+            module=pair.modules.most_common(1)[0][0] if pair.modules else None,
+            shape=f"[{', '.join(map(str, between.dims))}]",
+            dtype=between.dtype or f"{8 * between.element_bytes} bits",
+            count=count,
+            tensor_bytes=tensor_bytes,
+            is_kept=is_kept,
+            saved_bytes=tensor_bytes * count * (1 if is_kept else 2),
+            saved_ns=saved_ns,
+            time_ns=sum(writing) + sum(reading),
+            share=saved_ns / wall_ns,
+            fits_l2=fits_l2,
+        )
+
+
+def _are_of_a_list(first: _Made, second: _Made) -> bool:
+    """Return whether two calls rather go through a list of equal tensors than one after the other over one.
+
+    Two copies in a row do, and two equal calls that take a parameter, change their operand in place, or would do
+    nothing the second time.
+    """
+    if first.work is None or second.work is None or not (first.work.computes or second.work.computes):
+        return True
+    if first.operator != second.operator or first.operands is not second.operands or first.operands is None:
+        return False
+    name = (first.operator or "").rpartition("::")[2]
+    return len(first.operands.dims) > 1 or name.endswith("_") or name in _IDEMPOTENT
+
+
+def _is_state(pair: _Pair) -> bool:
+    """Return whether the first operator changes a tensor in place that the second one leaves as it is."""
+    first, second = pair.first.operator or "", pair.second.operator or ""
+    return first.endswith("_") and not second.endswith("_")
+
+
+def _work_of(event: KernelEvent) -> Work | None:
+    try:
+        return work_of_call(event.operator, event.operands)
+    except (OddOperandsError, ArithmeticError):
+        return None
+
+
+def _size(one: Tensor) -> tuple[int, str, int]:
+    """Return by what tensors are told apart: a view may have other dimensions."""
+    return one.elements, one.dtype, one.element_bytes
+
+
+def _is_fusible(operator: str | None) -> bool:
+    row = operator_row(operator)
+    return row is not None and row.kind in _FUSIBLE
+
+
+def _is_memory_bound(made: _Made, floors: Floors) -> bool:
+    if made.work is None:
+        return False
+    found = floors.of(made.work, made.kernel)
+    return found is not None and limit_of(found) == "memory"

@@ -1,0 +1,105 @@
+"""Sum the rows of a program up by operator, module, kernel or shape; each group opens to its rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+from rooflens.model.program.kernels import ProgramKernel
+
+GroupedBy = Literal["operator", "module", "kernel", "shape"]
+GROUPED_BY: tuple[GroupedBy, ...] = get_args(GroupedBy)
+
+
+class Group(Struct, frozen=True):
+    """Rows that have something in common.
+
+    Attributes:
+        name: What they have in common; None where that is unknown.
+        count: Launches.
+        time_ns: The sum of their times.
+        share: `time_ns` over the time of all launches.
+        floor_ns: The sum of the known floors; None if none is known.
+        floor_time_ns: The time of the launches that have a floor: all of `time_ns`, or a part of it.
+        gain_ns: What can be won in those of which that is known; None if it is known of none.
+        is_communication: All of them wait for other GPUs.
+        rows: The rows, most time first; those of a module have a part of a row's launches and time.
+    """
+
+    name: str | None
+    count: int
+    time_ns: int
+    share: float
+    floor_ns: float | None
+    floor_time_ns: int
+    gain_ns: float | None
+    is_communication: bool
+    rows: tuple[Member, ...]
+
+
+class Member(Struct, frozen=True):
+    """A row of a program, or the part of it that is in a group.
+
+    Attributes:
+        kernel: The row.
+        count, time_ns: Launches in the group, and their time.
+    """
+
+    kernel: ProgramKernel
+    count: int
+    time_ns: int
+
+    @property
+    def part(self) -> float:
+        """The part of the row's time that is in the group."""
+        return self.time_ns / self.kernel.time_ns if self.kernel.time_ns else 1.0
+
+
+def grouped(kernels: Sequence[ProgramKernel], by: GroupedBy, total_ns: int) -> tuple[Group, ...]:
+    """Sum rows up, most time first.
+
+    Args:
+        kernels: Rows of one or more programs.
+        by: What the rows of a group have in common: the operator; the module, of which numbered ones of a kind are one;
+            the name of the kernel; or operator and sizes of its tensors.
+        total_ns: The time of all launches, of which shares are.
+    """
+    members: defaultdict[str | None, list[Member]] = defaultdict(list)
+    for one in kernels:
+        for name, member in _members(one, by):
+            members[name].append(member)
+    groups = (_group(name, own, total_ns) for name, own in members.items())
+    return tuple(sorted(groups, key=lambda group: (-group.time_ns, group.name or "")))
+
+
+def _members(one: ProgramKernel, by: GroupedBy) -> Iterator[tuple[str | None, Member]]:
+    if by == "module":
+        for of in one.modules:
+            yield of.module, Member(one, of.count, of.time_ns)
+        return
+    names = {"operator": one.operator, "kernel": one.name, "shape": _operator_and_shape(one)}
+    yield names[by], Member(one, one.count, one.time_ns)
+
+
+def _operator_and_shape(one: ProgramKernel) -> str | None:
+    return None if one.operator is None else f"{one.operator} {one.shape}" if one.shape else one.operator
+
+
+def _group(name: str | None, members: Sequence[Member], total_ns: int) -> Group:
+    time_ns = sum(one.time_ns for one in members)
+    floors = [one.kernel.floor_ns * one.part for one in members if one.kernel.floor_ns is not None]
+    gains = [one.kernel.gain_ns * one.part for one in members if one.kernel.gain_ns is not None]
+    return Group(
+        name=name,
+        count=sum(one.count for one in members),
+        time_ns=time_ns,
+        share=time_ns / total_ns if total_ns else 0.0,
+        floor_ns=sum(floors) if floors else None,
+        floor_time_ns=sum(one.time_ns for one in members if one.kernel.floor_ns is not None),
+        gain_ns=sum(gains) if gains else None,
+        is_communication=all(one.kernel.is_communication for one in members),
+        rows=tuple(sorted(members, key=lambda one: -one.time_ns)),
+    )

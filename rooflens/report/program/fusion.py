@@ -1,0 +1,83 @@
+"""Operators of timelines that could be fused: bytes, time, and what is assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rooflens.format import count, cut_middle, duration, percent, si
+from rooflens.model.program.fusion import Fusion
+from rooflens.model.program.program import Program
+from rooflens.report.document import Block, Column, Folded, Heading, OnPage, Paragraph, Table, Words, bullets, code
+
+_SHOWN = 3
+_ON_PAGE = 100
+_LONGEST = 300
+_LEAST_SHARE = 0.001
+"""Fusions that save less of the program are no part of a terminal's answer."""
+
+_ASSUMED = (
+    "fusing: by sizes and types alone, as a trace holds no addresses; that no other call reads the tensor between them "
+    "is assumed, unless it says kept. `rooflens about fusion`"
+)
+
+
+def fusion_blocks(programs: Sequence[Program]) -> Iterator[Block]:
+    """Say which operators could be one kernel, most to save first: a few in texts, all on pages."""
+    found = sorted((one for program in programs for one in program.fusions), key=lambda one: -one.saved_ns)
+    if not found:
+        return
+    if worth := [one for one in found if one.share >= _LEAST_SHARE][:_SHOWN]:
+        yield Heading("Could be fused", 3)
+        yield bullets([_told(one) for one in worth])
+        yield Paragraph((_ASSUMED,), "note")
+    yield OnPage((Folded("Operators that could be fused", (_table(found),)),))
+
+
+def _told(one: Fusion) -> Words:
+    where = f" in {cut_middle(one.module, _LONGEST)}" if one.module else ""
+    kept = ", the tensor is kept" if one.is_kept else ""
+    memory = "L2" if one.fits_l2 else "DRAM"
+    saved = f"{duration(one.saved_ns)} of {duration(one.time_ns)}, {percent(one.share)} of the program"
+    return (
+        code(cut_middle(one.first, _LONGEST)),
+        " and ",
+        code(cut_middle(one.second, _LONGEST)),
+        f"{where}: {_amount(one)} of {memory} traffic, {saved}{kept}",
+    )
+
+
+def _amount(one: Fusion) -> str:
+    """Write what is saved as a product: `2 x 537 MB`, or `84 x 2 x 2.10 MB`."""
+    each = f"{'' if one.is_kept else '2 x '}{si(one.tensor_bytes, 'B')}"
+    return each if one.count == 1 else f"{one.count:,} x {each}"
+
+
+def _table(found: Sequence[Fusion]) -> Table:
+    columns = (
+        Column("operators", fit="end", least=20),
+        Column("tensor", fit="end", least=12),
+        Column("pairs", right=True),
+        Column("saved", right=True),
+        Column("from", worth=6),
+        Column("time saved", right=True),
+        Column("of", right=True),
+        Column("share", right=True),
+        Column("tensor after", worth=5),
+        Column("module", fit="end", least=10, worth=5),
+    )
+    rows: tuple[tuple[Words, ...], ...] = tuple(
+        (
+            (code(cut_middle(one.first, _LONGEST)), " and ", code(cut_middle(one.second, _LONGEST))),
+            code(f"{one.shape} {one.dtype}"),
+            f"{one.count:,}",
+            si(one.saved_bytes, "B"),
+            "L2" if one.fits_l2 else "DRAM",
+            duration(one.saved_ns),
+            duration(one.time_ns),
+            percent(one.share),
+            "kept" if one.is_kept else "gone",
+            code(cut_middle(one.module, _LONGEST)) if one.module else "",
+        )
+        for one in found[:_ON_PAGE]
+    )
+    return Table(columns, rows, label=f"{count(len(found), 'pair')} of operators", amount=len(found))
