@@ -148,16 +148,16 @@ def gated(source: int = 1, target: int = 0) -> Recipe:
     return recipe
 
 
-def rotary(query: int, key: int, table: int) -> Recipe:
-    """Make the recipe of rotary embedding in place: three FLOPs an element; the table of angles is not counted.
+def rotary(read: tuple[int, int], written: tuple[int, int]) -> Recipe:
+    """Make the recipe of rotary embedding of queries and keys: three FLOPs an element.
 
-    Of a table as long as the model's context only rows of the tokens are read.
+    Its table of angles is as long as the model's context, and only the rows of the tokens are read: they are not
+    counted.
     """
 
     def recipe(call: Call) -> Work:
-        turned = call.tensors(query, key)
-        call.tensor(table)
-        return _elementwise(sum(one.elements for one in turned), 3, "fp32", turned, turned)
+        turned, results = call.tensors(*read), call.tensors(*written)
+        return _elementwise(sum(one.elements for one in turned), 3, "fp32", turned, results)
 
     return recipe
 
@@ -421,6 +421,48 @@ def grouped_mm(call: Call) -> Work:
     return _product(m, n, k, (rows, weights.like(k, n)), rows.like(m, n), call.tensors(2))
 
 
+def grouped_into(left: int, right: int, target: int, *, packed: bool = False) -> Recipe:
+    """Make the recipe of a product of rows and the matrices of their groups, of which one at least is read.
+
+    Args:
+        left: The rows; where packed, two elements of four bits in a byte.
+        right: The matrices, [groups, k, n] or [groups, n, k].
+        target: The result.
+        packed: The operands are nvfp4.
+    """
+
+    def recipe(call: Call) -> Work:
+        rows, weights, written = (call.tensor(at) for at in (left, right, target))
+        if (len(rows.dims), len(weights.dims), len(written.dims)) != (2, 3, 2) or rows.dims[0] != written.dims[0]:
+            raise UnknownWorkError
+        (m, k), n = rows.dims, written.dims[1]
+        if sorted(weights.dims[1:]) != sorted((k, n)) or not weights.dims[0]:
+            raise UnknownWorkError
+        dtype = "nvfp4" if packed else None
+        return _product(m, n, 2 * k if packed else k, (rows, weights.like(k, n)), written, dtype=dtype)
+
+    return recipe
+
+
+def quantized(weights: int, also: Sequence[int], sizes_at: int) -> Recipe:
+    """Make the recipe of rows times packed weights, in the type of the rows; sizes m, n and k are arguments.
+
+    Args:
+        weights: The packed weights.
+        also: Scales, zero points and the like, read once.
+        sizes_at: The first of the sizes.
+    """
+
+    def recipe(call: Call) -> Work:
+        rows, packed = call.tensor(0), call.tensor(weights)
+        m, n, k = (call.number(sizes_at + at) for at in range(3))
+        if not m or not n or not k or rows.elements != m * k or rows.dtype not in FLOATS:
+            raise UnknownWorkError
+        return _product(m, n, k, (rows, packed), rows.like(m, n), call.tensors(*also), dtype=rows.dtype)
+
+    return recipe
+
+
 def transformer_engine_gemm(call: Call) -> Work:
     """Multiply as `te_gemm_ts` does: A and whether it is transposed are 0 and 4, B is 5, the result 10."""
     a, b, d = call.tensor(0), call.tensor(5), call.tensor(10)
@@ -445,7 +487,7 @@ def transformer_engine_linear(call: Call) -> Work:
 
 
 def transformer_engine_normed(call: Call) -> Work:
-    """Normalize rows and multiply them, as `_LayerNormLinear` and `_LayerNormMLP` do: rows, norm, then weights."""
+    """Normalize rows and multiply them, as `_LayerNormLinear` does: rows, norm, then weights."""
     rows = call.tensor(0)
     first = next((one for one in _known(call, 2, 8) if len(one.dims) == 2 and one.dims[1] == rows.dims[-1]), None)
     if first is None:
