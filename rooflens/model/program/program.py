@@ -23,6 +23,7 @@ from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.options import Options
 from rooflens.model.program.operators import OddOperandsError, Work, work_of_call
+from rooflens.model.program.steps import Log, RowSteps, Spent, Step, Steps, StepsBy
 from rooflens.model.program.timeline import NSYS, KernelEvent, Operands, Timeline, measure
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 from rooflens.model.verdict_classes import shown_class
@@ -104,6 +105,7 @@ class ProgramKernel(Struct, frozen=True):
         peak: The peak behind its floor: `tensor_fp16`; None if no floor is known.
         shapes: Its launches by grid and block, most time first.
         measured: The median launch of the same kernel in a report beside the timeline; None if no report has it.
+        in_steps: Those of its launches that belong to steps of the program; None if that has none.
     """
 
     name: str
@@ -135,6 +137,7 @@ class ProgramKernel(Struct, frozen=True):
     peak: str | None = None
     shapes: tuple[OfShape, ...] = ()
     measured: Analysis | None = None
+    in_steps: RowSteps | None = None
 
     @property
     def by(self) -> By:
@@ -231,6 +234,11 @@ class Program(Struct, frozen=True):
         notes: What was left out of the timeline, and what is missing for floors.
         is_synthetic: A generator wrote the timeline.
         rank: Rank of the recorded process; None if unknown.
+        steps: Its steps, in order; empty if none were found.
+        steps_by: How they were found.
+        outside_ns: Time of kernels that belong to no step, between the first step and the end of the last.
+        spent: Where the time from the first to the last kernel went.
+        steps_spent: Where the time of the steps went; that of the whole program if it has none.
     """
 
     source: str
@@ -246,6 +254,11 @@ class Program(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     is_synthetic: bool = False
     rank: int | None = None
+    steps: tuple[Step, ...] = ()
+    steps_by: StepsBy | None = None
+    outside_ns: int = 0
+    spent: Spent = Spent()
+    steps_spent: Spent = Spent()
 
     def __repr__(self) -> str:
         return f"<Program of {self.source}: {count(len(self.kernels), 'row')}, {count(self.launches, 'launch')}>"
@@ -319,7 +332,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
     """
     given = None if gpu is None else the_datasheet(gpu)
     rows = _Rows(chooser)
-    unprofiled = measure(timeline, rows.take)
+    unprofiled = measure(timeline, rows.take, rows.log.take_other)
     own = datasheet_of(timeline.gpu)
     sheet = own or given
     notes = [*timeline.notes]
@@ -328,7 +341,8 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         notes.append(f"{named}, so that no kernel has a floor: `--gpu NAME` gives it")
     elif own and given and own.id != given.id:
         notes.append(f"--gpu {given.id} is not used: the timeline names {timeline.gpu}")
-    kernels, wanted = rows.kernels(sheet)
+    steps = rows.steps()
+    kernels, wanted = rows.kernels(sheet, steps)
     if sheet is not None and not any(one.shape for one in kernels):
         how = "an nsys export has none" if timeline.kind == NSYS else "`record_shapes=True` records them"
         notes.append(f"the timeline has no operator sizes, so no kernel has a floor: {how}")
@@ -357,13 +371,19 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         notes=(*notes, *(("it was written by a generator, not recorded on a GPU",) if timeline.is_synthetic else ())),
         is_synthetic=timeline.is_synthetic,
         rank=timeline.rank,
+        steps=steps.each,
+        steps_by=steps.by,
+        outside_ns=steps.outside_ns,
+        spent=steps.program,
+        steps_spent=steps.spent,
     )
 
 
 class _Row:
-    """Collects the launches of a kernel."""
+    """Collects the launches of a kernel; `index` is its place among all rows."""
 
-    def __init__(self, event: KernelEvent) -> None:
+    def __init__(self, event: KernelEvent, index: int) -> None:
+        self.index = index
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
         self.times_ns, self.calls, self.places = array("q"), array("q"), array("q")
         self.gap_ns = self.launch_gap_ns = 0
@@ -459,6 +479,7 @@ class _Rows:
         self._stretches: list[Stretch] = []
         self.impossible_count = 0
         self.odd_count = 0
+        self.log = Log()
 
     def take(self, event: KernelEvent, gap_ns: int) -> None:
         """Add a launch, and the idle time of its GPU before it."""
@@ -466,7 +487,7 @@ class _Rows:
         key = event.name, event.operator, id(event.operands), is_in_range  # equal operands are one, which its row keeps
         row = self._rows.get(key)
         if row is None:
-            row = self._rows[key] = _Row(event)
+            row = self._rows[key] = _Row(event, len(self._rows))
         function = self._functions.get(event.name)
         if function is None:
             function = self._functions[event.name] = function_of(bare_name(event.name))
@@ -474,6 +495,7 @@ class _Rows:
                 self._waiting.add(function)
         row.add(event, gap_ns, self._launched[function])
         self._launched[function] += 1
+        self.log.take(event, row.index)
         if event.operands is not None:
             self._call_ns[event.call] += event.duration_ns
         if self._first_ns is None:
@@ -534,11 +556,19 @@ class _Rows:
             self._end(device)
         return tuple(sorted(self._stretches, key=lambda one: -one.gap_ns))
 
-    def kernels(self, gpu: Datasheet | None) -> tuple[list[ProgramKernel], list[ProgramKernel]]:
+    def steps(self) -> Steps:
+        """Find the steps of the program."""
+        names = [row.name for row in self._rows.values()]
+        return self.log.steps(names, [waits_for_ranks(self._functions[name]) for name in names])
+
+    def kernels(self, gpu: Datasheet | None, steps: Steps) -> tuple[list[ProgramKernel], list[ProgramKernel]]:
         """Return all kernels, with floors if a GPU is known; then the selected ones."""
         total_ns = sum(sum(row.times_ns) for row in self._rows.values())
         floors = _Floors(gpu)
-        found = {key: self._kernel(row, floors, total_ns) for key, row in self._rows.items()}
+        found = {
+            key: self._kernel(row, floors, total_ns, steps.rows[row.index] if steps.rows else None)
+            for key, row in self._rows.items()
+        }
         every = [*found.values()]
         if self._chooser is None:
             return every, every
@@ -546,7 +576,7 @@ class _Rows:
         names = self._chooser.named(one.name for one in in_range)
         return every, [one for one in in_range if one.name in names]
 
-    def _kernel(self, row: _Row, floors: _Floors, total_ns: int) -> ProgramKernel:
+    def _kernel(self, row: _Row, floors: _Floors, total_ns: int, in_steps: RowSteps | None) -> ProgramKernel:
         found = self._found(row, floors)
         parts = [self._part(*launch) for launch in zip(row.calls, row.times_ns, strict=True)] if found else []
         time_ns, typical = sum(row.times_ns), row.typical()
@@ -589,6 +619,7 @@ class _Rows:
             calls=sum(parts) if found else None,
             peak=found.peak if found else None,
             shapes=row.shapes(),
+            in_steps=in_steps,
         )
 
     def _found(self, row: _Row, floors: _Floors) -> Forecast | None:

@@ -42,6 +42,20 @@ class Operands(NamedTuple):
     values: tuple[str, ...] = ()
 
 
+class StepRange(NamedTuple):
+    """A range of the host that marks a step of the program.
+
+    Attributes:
+        index: Which step of its process it is, from 0.
+        start_ns, end_ns: When it was open on the host.
+    """
+
+    index: int
+    name: str
+    start_ns: int
+    end_ns: int
+
+
 class KernelEvent(NamedTuple):
     """One launch of a kernel on a timeline.
 
@@ -59,6 +73,7 @@ class KernelEvent(NamedTuple):
         code: File and line, or node of a compiler's graph, that it was generated from.
         call: Number of the operator's call, which may launch several kernels; 0 where it is unknown.
         operands: What the operator was called with; None if the timeline does not say.
+        step: The step of the program in which the host launched it; None if none was marked then.
     """
 
     name: str
@@ -74,6 +89,7 @@ class KernelEvent(NamedTuple):
     code: str | None = None
     call: int = 0
     operands: Operands | None = None
+    step: StepRange | None = None
 
 
 class BusyEvent(NamedTuple):
@@ -256,7 +272,11 @@ def place(
     return placed, sorted(missing, key=lambda entry: (-(entry.total_ns or 0), -entry.count))
 
 
-def measure(timeline: Timeline, watch: Callable[[KernelEvent, int], None] | None = None) -> Unprofiled:
+def measure(
+    timeline: Timeline,
+    watch: Callable[[KernelEvent, int], None] | None = None,
+    watch_other: Callable[[BusyEvent], None] | None = None,
+) -> Unprofiled:
     """Sum a timeline up: the busy time and the gaps of each GPU, and each kernel and shape.
 
     Each GPU counts from its first to its last kernel: before and after there is no gap. A graph that was traced as one
@@ -265,6 +285,7 @@ def measure(timeline: Timeline, watch: Callable[[KernelEvent, int], None] | None
     Args:
         timeline: What was recorded.
         watch: Called with each launch in its order, and for how many ns its GPU was idle before it.
+        watch_other: Called with each copy and graph.
     """
     devices: defaultdict[int, _Device] = defaultdict(_Device)
     groups: dict[tuple[str, Shape, Shape], _Group] = {}
@@ -276,6 +297,8 @@ def measure(timeline: Timeline, watch: Callable[[KernelEvent, int], None] | None
         if isinstance(event, BusyEvent):
             has_graphs = has_graphs or event.is_graph
             devices[event.device].take(event.start_ns, end_ns, None, is_work=event.is_graph)
+            if watch_other is not None:
+                watch_other(event)
             continue
         short = shorts.setdefault(event.name, bare_name(event.name))
         key = short, event.grid, event.block
