@@ -291,7 +291,7 @@ def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
     Raises:
         InputError: They have no kernel in common.
     """
-    from rooflens.model.program.timeline import Matching  # noqa: PLC0415 - only where there is a timeline
+    from rooflens.model.program.matching import Matching  # noqa: PLC0415 - only where there is a timeline
 
     source, program = timeline.source, timeline.program
     kernels = [analysis.kernel for analysis in found.analyses]
@@ -550,7 +550,7 @@ def _outsides(
     placed: list[tuple[float, InProgram | None]] = [(1.0, None)] * len(kernels)
     lacking: list[LaunchCount] = []
     if unprofiled:
-        from rooflens.model.program.timeline import place  # noqa: PLC0415 - few reports have an un-profiled run
+        from rooflens.model.program.matching import place  # noqa: PLC0415 - few reports have an un-profiled run
 
         placed, lacking = place(kernels, unprofiled)
     fewest = 0 if is_all and unprofiled and unprofiled.launches is not None else 1
@@ -611,7 +611,7 @@ def read_timeline(file: str | os.PathLike[str], on_read: Callable[[float], None]
         EnvironmentMissingError: It is a report of Nsight Systems, and nsys is not installed.
     """
     from rooflens.ingest.timelines.read import opened_timeline  # noqa: PLC0415 - sqlite3: only where there is one
-    from rooflens.model.program.timeline import measure  # noqa: PLC0415 - the same
+    from rooflens.model.program.measure import measure  # noqa: PLC0415 - the same
 
     with opened_timeline(file, on_read) as timeline:
         return Timed(timeline.source, measure(timeline), tuple(timeline.notes))

@@ -541,7 +541,7 @@ def _read_timeline(options: Mapping[str, Any]) -> Unprofiled | None:
         return None
     need_newer_python("--timeline")
     from rooflens.ingest.timelines.read import opened_timeline
-    from rooflens.model.program.timeline import measure
+    from rooflens.model.program.measure import measure
 
     with opened_timeline(options["timeline"]) as timeline:
         return measure(timeline)

@@ -11,7 +11,7 @@ from rooflens.errors import EnvironmentMissingError, InputError, need_newer_pyth
 from rooflens.model.counters.chips import FAMILIES
 from rooflens.model.keys import function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
-from rooflens.model.program.timeline import place
+from rooflens.model.program.matching import place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

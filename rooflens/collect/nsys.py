@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rooflens.collect.unprofiled import run_program
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
 from rooflens.ingest.timelines.nsys import read_export
-from rooflens.model.program.timeline import measure
+from rooflens.model.program.measure import measure
 from rooflens.processes import query
 
 if TYPE_CHECKING:

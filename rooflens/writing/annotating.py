@@ -25,7 +25,8 @@ from rooflens.ingest.reports.unpacking import first_bytes
 from rooflens.ingest.timelines.chrome import read_trace
 from rooflens.ingest.timelines.events import Piece, read_pieces
 from rooflens.ingest.timelines.kernel_events import is_kernel, kernel_of
-from rooflens.model.program.timeline import KernelEvent, Matching, Timeline
+from rooflens.model.program.matching import Matching
+from rooflens.model.program.timeline import KernelEvent, Timeline
 from rooflens.model.records import RESIDENT, Analysis, AnalyzedReport, Series, timed
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import best_move, identity

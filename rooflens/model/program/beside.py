@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from rooflens.format import count
-from rooflens.model.program.program import OfShape, Program, ProgramKernel, in_order
-from rooflens.model.program.timeline import Matching
+from rooflens.model.program.kernels import OfShape, ProgramKernel, in_order
+from rooflens.model.program.matching import Matching
+from rooflens.model.program.program import Program
 from rooflens.model.records import Analysis
 from rooflens.model.summary import median_launch
 

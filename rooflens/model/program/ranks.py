@@ -10,7 +10,8 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.model.program.program import OfShape, Program, ProgramKernel, in_order
+from rooflens.model.program.kernels import OfShape, ProgramKernel, in_order
+from rooflens.model.program.program import Program
 
 WAITED_FOR = 0.8
 """A rank that waits for less than this part of the others' waiting is the one they wait for."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from heapq import merge
 from itertools import islice, pairwise
 from operator import eq
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rooflens.model.program.timeline import BusyEvent, KernelEvent, StepRange
 
@@ -57,7 +57,7 @@ Span = tuple[int, int, str]
 class StepRanges:
     """The ranges that mark the steps of a program, by the process that opened them."""
 
-    def __init__(self, spans: Mapping[Hashable, Iterable[Span]]) -> None:
+    def __init__(self, spans: Mapping[Any, Iterable[Span]]) -> None:
         """Choose them among all ranges of the host."""
         self._ranges = _marking(spans)
         self._starts = {process: [one.start_ns for one in ranges] for process, ranges in self._ranges.items()}
@@ -76,7 +76,7 @@ class StepRanges:
         return ranges[place]
 
 
-def _marking(spans: Mapping[Hashable, Iterable[Span]]) -> dict[Hashable, tuple[StepRange, ...]]:
+def _marking(spans: Mapping[Any, Iterable[Span]]) -> dict[Hashable, tuple[StepRange, ...]]:
     """Find the family of ranges that marks steps: in each process one after the other, twice at least."""
     families: defaultdict[str, dict[Hashable, list[Span]]] = defaultdict(dict)
     for process, own in spans.items():
@@ -145,15 +145,15 @@ class Spent:
     Attributes:
         wall_ns: From begin to end; of a whole program from the first to the last kernel of each GPU.
         kernels_ns: A kernel ran that does not wait for other GPUs.
-        communication_ns: Only kernels that wait for other GPUs ran, beside copies.
-        graphs_ns: Only graphs that were traced as one ran, beside copies.
-        copies_ns: Only copies and memsets ran.
+        graphs_ns: No such kernel, but a graph that was traced as one.
+        communication_ns: None of these, but a kernel that waits for other GPUs.
+        copies_ns: None of these, but a copy or a memset.
     """
 
     wall_ns: int = 0
     kernels_ns: int = 0
-    communication_ns: int = 0
     graphs_ns: int = 0
+    communication_ns: int = 0
     copies_ns: int = 0
 
     @property
@@ -166,8 +166,8 @@ class Spent:
         return Spent(
             self.wall_ns + other.wall_ns,
             self.kernels_ns + other.kernels_ns,
-            self.communication_ns + other.communication_ns,
             self.graphs_ns + other.graphs_ns,
+            self.communication_ns + other.communication_ns,
             self.copies_ns + other.copies_ns,
         )
 
@@ -239,7 +239,7 @@ class Steps:
     program: Spent
 
 
-_KERNEL, _COMMUNICATION, _GRAPH, _COPY = range(4)
+_KERNEL, _GRAPH, _COMMUNICATION, _COPY = range(4)
 """What something is that runs; where several run, the first of these counts."""
 
 
@@ -263,9 +263,9 @@ class Log:
         if event.step is None:
             self._steps.append(_NO_STEP_INDEX)
         else:
-            self._steps.append(event.step.index)
-            if event.step.index not in self._named:
-                self._named[event.step.index] = event.step.name
+            self._steps.append(event.step.number)
+            if event.step.number not in self._named:
+                self._named[event.step.number] = event.step.name
                 self._is_profilers = event.step.name.startswith(_PROFILER)
 
     def take_other(self, event: BusyEvent) -> None:
@@ -327,7 +327,15 @@ class Log:
         before, *parts = self._spent((ends[0], *bounds, max(ends[1], last)), windows, waiting)
         after = parts.pop()
         each = tuple(
-            Step(place, self._named.get(step), begin - ends[0], end - ends[0], *of_step[place], spent)
+            Step(
+                place,
+                self._named.get(step),
+                begin - ends[0],
+                end - ends[0],
+                of_step[place][0],
+                of_step[place][1],
+                spent,
+            )
             for (step, place), (begin, end), spent in zip(ordered.items(), pairwise(bounds), parts, strict=True)
         )
         within = sum(parts, Spent())
@@ -466,7 +474,8 @@ def _periods(sequence: Sequence[int]) -> Iterator[int]:
 
 def _rate(sequence: Sequence[int], period: int) -> float:
     """Return the part of a sequence that is as it was one period before."""
-    return sum(map(eq, sequence, islice(sequence, period, None))) / (len(sequence) - period)
+    same: int = sum(map(eq, sequence, islice(sequence, period, None)))
+    return same / (len(sequence) - period)
 
 
 def _heads(sequence: Sequence[int], period: int, gaps: Sequence[int]) -> list[int]:

@@ -10,7 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from rooflens.format import count, cut_middle, duration, factor, intensity, percent, si
-from rooflens.model.program.program import Program, ProgramKernel
+from rooflens.model.program.kernels import ProgramKernel
+from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
 from rooflens.report.document import Below, Cell, Chart, Fact, Map, Opportunities, Opportunity, Strip, Words

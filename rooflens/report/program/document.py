@@ -13,8 +13,10 @@ from msgspec import Struct
 from rooflens.errors import UnknownNameError
 from rooflens.format import count, cut_end, cut_middle, duration, factor, percent, quantity, si
 from rooflens.model.keys import short_names
-from rooflens.model.program.program import Program, ProgramKernel, Stretch, to_profile
+from rooflens.model.program.kernels import ProgramKernel, to_profile
+from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined, joined
+from rooflens.model.program.rows import Stretch
 from rooflens.report.document import (
     SPARE,
     Block,

@@ -14,7 +14,7 @@ from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.ingest.timelines import budget
 from rooflens.ingest.timelines.nsys import read_export
 from rooflens.ingest.timelines.read import opened_timeline
-from rooflens.model.program.timeline import measure
+from rooflens.model.program.measure import measure
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
 NAME = "saxpy(float *)"

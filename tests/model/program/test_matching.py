@@ -5,7 +5,8 @@ from __future__ import annotations
 from support.kernels import make_kernel
 from support.loops import for_all
 
-from rooflens.model.program.timeline import KernelEvent, Matching, normal_name
+from rooflens.model.program.matching import Matching, normal_name
+from rooflens.model.program.timeline import KernelEvent
 
 GRID, BLOCK = (8, 1, 1), (256, 1, 1)
 

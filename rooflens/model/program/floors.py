@@ -1,0 +1,95 @@
+"""Floors of the calls behind the kernels of a timeline: forecasts of `predict` on its GPU.
+
+A floor is from cold caches, and warm if operands and result fit in L2.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError, UsageError
+from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.options import Options
+from rooflens.model.program.operators import Work
+
+if TYPE_CHECKING:
+    from rooflens.model.program.kernels import Caches
+    from rooflens.model.roofline.datasheets import Datasheet
+
+ROUNDED_NS = 1000
+"""Old traces round times to microseconds."""
+
+LAUNCH_NS = LAUNCH_FLOOR_S * 1e9
+"""The least time of a launch."""
+
+_SCALAR_FP32 = re.compile(r"sgemm|simt|ffma", re.IGNORECASE)
+_TENSOR_FP32 = re.compile(r"tf32|s1688|s16816|tensorop|hmma|gmma", re.IGNORECASE)
+
+
+class Floors:
+    """Forecasts of calls on one GPU, cached."""
+
+    def __init__(self, gpu: Datasheet | None) -> None:
+        self._gpu = gpu
+        self._known: dict[tuple[str, tuple[tuple[str, int], ...], str], Forecast | None] = {}
+
+    def of(self, work: Work, kernel: str) -> Forecast | None:
+        """Forecast the call behind a kernel; None without a GPU, or if it has no peak for the type."""
+        if self._gpu is None:
+            return None
+        for dtype in _types_for(work, kernel):
+            key = work.operation, tuple(work.sizes.items()), dtype
+            if key not in self._known:
+                self._known[key] = self._forecast(work, dtype, self._gpu)
+            if (found := self._known[key]) is not None:
+                return found
+        return None
+
+    @staticmethod
+    def _forecast(work: Work, dtype: str, gpu: Datasheet) -> Forecast | None:
+        try:
+            return forecast(
+                OPERATIONS[work.operation], work.sizes, dtype, gpu, Options(out_dtype=_result_of(work, dtype))
+            )
+        except (InputError, UsageError):
+            return None
+
+
+def _types_for(work: Work, kernel: str) -> tuple[str, ...]:
+    """Name the types to try, best first: fp32 products may run as tf32, unless the kernel's name rules it out."""
+    if work.dtype != "fp32" or not work.is_product:
+        return (work.dtype,)
+    is_scalar = _SCALAR_FP32.search(kernel) is not None and _TENSOR_FP32.search(kernel) is None
+    return ("fp32",) if is_scalar else ("tf32", "fp32")
+
+
+def _result_of(work: Work, dtype: str) -> str | None:
+    """Name the type of results if it is not the default."""
+    return dtype if OPERATIONS[work.operation].results is not None else None
+
+
+def floor_of(found: Forecast, calls: float, time_ns: int, rounded_ns: int) -> tuple[Caches, float] | None:
+    """Return the floor of some calls, and the caches it holds for; None if they took less than any floor.
+
+    Args:
+        found: The forecast of one call.
+        calls: How many; with a fraction if several kernels share a call.
+        time_ns: The time they took.
+        rounded_ns: How much of that time rounding may have cut off.
+    """
+    cold_ns = found.t_lower_s * 1e9 * calls
+    caches: Caches = "cold"
+    floor_ns = cold_ns
+    if found.t_lower_warm_s is not None:
+        caches, floor_ns = "warm", found.t_lower_warm_s * 1e9 * calls
+    elif time_ns < cold_ns and found.l2_size_bytes is not None:
+        left_s = (found.moved_bytes - found.l2_size_bytes) / found.bandwidth_bytes_per_s
+        caches, floor_ns = "partly", max(found.t_without_dram_s, left_s) * 1e9 * calls
+    return (caches, min(floor_ns, time_ns)) if floor_ns <= time_ns + rounded_ns else None
+
+
+def limit_of(found: Forecast) -> str:
+    """Name what sets the cold floor, however short it is."""
+    return "memory" if found.longest in {"t_memory_s", "t_l2_s"} else "compute"

@@ -1,0 +1,153 @@
+"""The rows of a program: a kernel by one operator with one shape, what it is ranked by, and which to profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, get_args
+
+from msgspec import Struct
+
+from rooflens.model.keys import bare_name, function_of
+from rooflens.model.verdict_classes import shown_class
+
+if TYPE_CHECKING:
+    from rooflens.model.program.steps import RowSteps
+    from rooflens.model.records import Analysis
+    from rooflens.model.unprofiled import Shape
+    from rooflens.model.verdict_classes import Bound, ShownClass
+
+Caches = Literal["cold", "warm", "partly"]
+CACHES: tuple[Caches, ...] = get_args(Caches)
+
+By = Literal["gain", "limit", "time", "communication", "floor"]
+BY: tuple[By, ...] = get_args(By)
+"""What a kernel is ranked by: what its best move wins, the time above its floor, all of its time because neither is
+known; those that wait for other GPUs, and those at their floor, come last."""
+
+_GROUPS: dict[By, int] = {"gain": 0, "limit": 0, "time": 1, "communication": 2, "floor": 3}
+
+PROFILED = 3
+"""How many kernels to profile next are named."""
+
+
+class OfShape(Struct, frozen=True):
+    """The launches of a row with the same grid and block, and the sum of their times."""
+
+    grid: Shape
+    block: Shape
+    count: int
+    time_ns: int
+
+
+class ProgramKernel(Struct, frozen=True):
+    """All launches of a kernel by one operator with one shape.
+
+    Attributes:
+        name: As in the timeline, with parameters if it has them.
+        count: Launches.
+        time_ns: The sum of their times.
+        share: `time_ns` over the time of all launches of the program; overlapping ones count in full.
+        launch_ns: The median launch.
+        gap_ns: How long the GPU was idle before these launches, summed.
+        grid, block: Of most launches.
+        operator: The operator that launched it.
+        shape: Sizes of the operator's tensors, argument by argument: `[2048, 256] [256, 512]`; None if unknown.
+        dtype: Types of these tensors, each once: `float`.
+        module, code, nvtx_range: Origin of most of its time; `Block_*` for several numbered ones.
+        flop, moved_bytes: What one call must compute and move; None if operator or sizes do not tell.
+        limited_by: What sets the floor: `memory`, `compute`.
+        floor_ns: The floor of all launches, for the caches in `caches`; None if unknown.
+        floor_cold_ns: Their floor from cold caches.
+        caches: `warm` if operands and result fit in L2, so that they may be there already; `partly` if they do not fit,
+            but the calls took less than from cold caches; else `cold`.
+        gain_ns: Time above the cold floor and above the time to launch; if `measured` is known, what its first move
+            wins, or the time above its limit; None if unknown.
+        bound, or_bound: Its class, `overhead` if gaps outweigh it, and what else it may be.
+        launch: Index of a typical launch among the program's launches of its function, from 0.
+        is_communication: It waits for other GPUs.
+        calls: Calls of the operator, with a fraction if several kernels share one; None if no floor is known.
+        peak: The peak behind its floor: `tensor_fp16`; None if no floor is known.
+        shapes: Its launches by grid and block, most time first.
+        measured: The median launch of the same kernel in a report beside the timeline; None if no report has it.
+        in_steps: Those of its launches that belong to steps of the program; None if that has none.
+    """
+
+    name: str
+    count: int
+    time_ns: int
+    share: float
+    launch_ns: int
+    gap_ns: int
+    grid: Shape
+    block: Shape
+    operator: str | None
+    shape: str | None
+    dtype: str | None
+    module: str | None
+    code: str | None
+    nvtx_range: str | None
+    flop: float | None
+    moved_bytes: float | None
+    limited_by: str | None
+    floor_ns: float | None
+    floor_cold_ns: float | None
+    caches: Caches | None
+    gain_ns: float | None
+    bound: Bound
+    or_bound: tuple[Bound, ...]
+    launch: int
+    is_communication: bool
+    calls: float | None = None
+    peak: str | None = None
+    shapes: tuple[OfShape, ...] = ()
+    measured: Analysis | None = None
+    in_steps: RowSteps | None = None
+
+    @property
+    def by(self) -> By:
+        """What it is ranked by."""
+        if self.is_communication:
+            return "communication"
+        if self.gain_ns is None:
+            return "time"
+        if not self.gain_ns:
+            return "floor"
+        return "gain" if self.measured is not None and self.measured.verdict.gain is not None else "limit"
+
+    @property
+    def shown_class(self) -> ShownClass | Literal["communication"]:
+        """Its class as every output shows it: open without a report, as nothing was counted."""
+        if self.is_communication:
+            return "communication"
+        if self.bound == "unknown" and self.measured is None:
+            return shown_class(self.or_bound[0], self.or_bound) if len(self.or_bound) == 1 else "unknown"
+        return shown_class(self.bound, self.or_bound)
+
+    @property
+    def stake_ns(self) -> float:
+        """The most that can be won: the gain, or all of its time if that is unknown; 0 if it waits for other GPUs."""
+        if self.is_communication:
+            return 0.0
+        return float(self.time_ns) if self.gain_ns is None else self.gain_ns
+
+    @property
+    def function(self) -> str:
+        """Its name as ncu's filter matches it: without namespaces, template arguments and parameters."""
+        return function_of(bare_name(self.name))
+
+
+def to_profile(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
+    """Return the kernels to profile, one per function, most at stake first.
+
+    Kernels that wait for other GPUs or are in a report already are skipped.
+    """
+    found: dict[str, ProgramKernel] = {}
+    for one in sorted(kernels, key=lambda one: -one.stake_ns):
+        if one.stake_ns > 0 and one.measured is None:
+            found.setdefault(one.function, one)
+    return tuple(found.values())[:PROFILED]
+
+
+def in_order(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
+    """Sort kernels: by gain; then those with an unknown gain by time; then the rest."""
+    return tuple(sorted(kernels, key=lambda one: (_GROUPS[one.by], -one.stake_ns, -one.time_ns, one.name)))

@@ -1,0 +1,358 @@
+"""Collect the launches of a timeline into rows with floors, and the stretches where launches came too slowly.
+
+The kernels of one call share its floor in proportion to their times. Nothing was counted in a kernel, so its class
+stays open until a report beside the timeline tells it.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from rooflens.model.keys import bare_name, function_of
+from rooflens.model.knowledge.roles import waits_for_ranks
+from rooflens.model.program.floors import LAUNCH_NS, ROUNDED_NS, Floors, floor_of, limit_of
+from rooflens.model.program.kernels import OfShape, ProgramKernel
+from rooflens.model.program.operators import OddOperandsError, work_of_call
+from rooflens.model.program.steps import Log, RowSteps, Steps
+from rooflens.model.program.timeline import KernelEvent, Operands
+
+if TYPE_CHECKING:
+    from rooflens.model.predict.forecast import Forecast
+    from rooflens.model.roofline.datasheets import Datasheet
+    from rooflens.model.selecting import Chooser
+    from rooflens.model.unprofiled import Shape
+    from rooflens.model.verdict_classes import Bound
+
+STRETCH_LAUNCHES = 8
+"""So many consecutive launches, each shorter than the gap before it, make a launch-bound stretch."""
+
+LAUNCH_GAP_NS = 100_000
+"""Launching never takes longer than this: in a longer gap the host did something else, or waited."""
+
+_AT_FLOOR = 1.33
+"""A kernel within this factor of its floor is not latency-bound."""
+
+_NUMBER = re.compile(r"\d+")
+
+
+class Communication(Struct, frozen=True):
+    """Kernels that wait for other GPUs.
+
+    Attributes:
+        time_ns: The sum of their times.
+        share: `time_ns` over the time of all launches of the program.
+        alone_ns: Time in which only such kernels ran on the GPU.
+    """
+
+    count: int
+    time_ns: int
+    share: float
+    alone_ns: int
+
+
+class Stretch(Struct, frozen=True):
+    """Consecutive launches that the GPU waited for longer than it ran them.
+
+    Attributes:
+        start_ns: Its begin, counted from the first launch of the program.
+        wall_ns: From the gap before its first launch to the end of its last.
+        gap_ns: Idle time of the GPU in it.
+        first, last: Names of its first and last kernels.
+        module, nvtx_range: Origin of its first kernel.
+    """
+
+    start_ns: int
+    wall_ns: int
+    gap_ns: int
+    count: int
+    first: str
+    last: str
+    module: str | None
+    nvtx_range: str | None
+
+
+class _Row:
+    """Collects the launches of a kernel."""
+
+    def __init__(self, event: KernelEvent, index: int) -> None:
+        self.index = index
+        self.name, self.operator, self.operands = event.name, event.operator, event.operands
+        self.times_ns, self.calls, self.places = array("q"), array("q"), array("q")
+        self.gap_ns = self.launch_gap_ns = 0
+        self._shapes: dict[tuple[Shape, Shape], list[int]] = {}
+        self.origins: Counter[tuple[str | None, str | None, str | None]] = Counter()
+
+    def add(self, event: KernelEvent, gap_ns: int, place: int) -> None:
+        """Count a launch."""
+        self.times_ns.append(event.duration_ns)
+        self.calls.append(event.call)
+        self.places.append(place)
+        self.gap_ns += gap_ns
+        self.launch_gap_ns += gap_ns if gap_ns <= LAUNCH_GAP_NS else 0
+        shape = event.grid, event.block
+        if (known := self._shapes.get(shape)) is None:
+            self._shapes[shape] = [1, event.duration_ns]
+        else:
+            known[0] += 1
+            known[1] += event.duration_ns
+        self.origins[event.module, event.code, event.nvtx_range] += event.duration_ns
+
+    def shapes(self) -> tuple[OfShape, ...]:
+        """Return its launches by grid and block, most time first."""
+        found = [OfShape(*shape, *counted) for shape, counted in self._shapes.items()]
+        return tuple(sorted(found, key=lambda one: -one.time_ns))
+
+    def shape(self) -> tuple[Shape, Shape]:
+        """Return grid and block of most launches."""
+        return max(self._shapes, key=lambda shape: self._shapes[shape][0])
+
+    def origin(self, at: int) -> str | None:
+        """Return the origin of most of its time, among known ones."""
+        counter: Counter[str] = Counter()
+        for origins, time_ns in self.origins.items():
+            if (found := origins[at]) is not None:
+                counter[found] += time_ns
+        return counter.most_common(1)[0][0] if counter else None
+
+    def kind_of_origin(self, at: int) -> str | None:
+        """Return the same for numbered origins: those that differ only by number are one, with `*` for it."""
+        alike: defaultdict[str, set[str]] = defaultdict(set)
+        counter: Counter[str] = Counter()
+        for origins, time_ns in self.origins.items():
+            if (found := origins[at]) is not None:
+                kind = _NUMBER.sub("*", found)
+                alike[kind].add(found)
+                counter[kind] += time_ns
+        if not counter:
+            return None
+        most = counter.most_common(1)[0][0]
+        return next(iter(alike[most])) if len(alike[most]) == 1 else most
+
+    def typical(self) -> int:
+        """Return the index of the median launch; the later one of two."""
+        order = sorted(range(len(self.times_ns)), key=self.times_ns.__getitem__)
+        return order[len(order) // 2]
+
+
+class _Busy:
+    """Measures the time in which any of some launches ran; they are added in start order."""
+
+    def __init__(self, time_ns: int = 0, end_ns: int | None = None) -> None:
+        self.time_ns, self._end_ns = time_ns, end_ns
+
+    def run(self, event: KernelEvent) -> None:
+        """Add a launch's time, without the part that overlaps earlier launches."""
+        begin_ns, end_ns = event.start_ns, event.start_ns + event.duration_ns
+        if self._end_ns is not None and self._end_ns > begin_ns:
+            begin_ns = self._end_ns
+        if end_ns > begin_ns:
+            self.time_ns += end_ns - begin_ns
+            self._end_ns = end_ns
+
+    def copied(self) -> _Busy:
+        """Return another one with what ran so far."""
+        return _Busy(self.time_ns, self._end_ns)
+
+
+class Rows:
+    """Collects all kernels of a timeline, and the stretches where launches came too slowly."""
+
+    def __init__(self, chooser: Chooser | None = None) -> None:
+        self._chooser = chooser
+        self._rows: dict[tuple[str, str | None, int, bool], _Row] = {}
+        self._busy: defaultdict[int, _Busy] = defaultdict(_Busy)
+        self._working: dict[int, _Busy] = {}
+        self._functions: dict[str, str] = {}
+        self._waiting: set[str] = set()
+        self._launched: Counter[str] = Counter()
+        self._call_ns: defaultdict[int, int] = defaultdict(int)
+        self._first_ns: int | None = None
+        self._open: dict[int, list[tuple[KernelEvent, int]]] = {}
+        self._stretches: list[Stretch] = []
+        self.impossible_count = 0
+        self.odd_count = 0
+        self.log = Log()
+
+    def take(self, event: KernelEvent, gap_ns: int) -> None:
+        """Add a launch, and the idle time of its GPU before it."""
+        is_in_range = self._chooser is None or self._chooser.is_in_range(event.nvtx_range or "")
+        key = event.name, event.operator, id(event.operands), is_in_range  # equal operands are one, which its row keeps
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = _Row(event, len(self._rows))
+        function = self._functions.get(event.name)
+        if function is None:
+            function = self._functions[event.name] = function_of(bare_name(event.name))
+            if waits_for_ranks(function):
+                self._waiting.add(function)
+        row.add(event, gap_ns, self._launched[function])
+        self._launched[function] += 1
+        self.log.take(event, row.index)
+        if event.operands is not None:
+            self._call_ns[event.call] += event.duration_ns
+        if self._first_ns is None:
+            self._first_ns = event.start_ns
+        self._follow(event, gap_ns)
+        busy = self._busy[event.device]
+        if function not in self._waiting:
+            if event.device in self._working:
+                self._working[event.device].run(event)
+        elif event.device not in self._working:  # until then both ran alike
+            self._working[event.device] = busy.copied()
+        busy.run(event)
+
+    def communication(self, total_ns: int) -> Communication | None:
+        """Sum up the kernels that wait for other GPUs; None if there are none."""
+        own = [row for row in self._rows.values() if waits_for_ranks(self._functions[row.name])]
+        if not own:
+            return None
+        time_ns = sum(sum(row.times_ns) for row in own)
+        alone_ns = sum(self._busy[device].time_ns - one.time_ns for device, one in self._working.items())
+        launches = sum(len(row.times_ns) for row in own)
+        return Communication(launches, time_ns, time_ns / total_ns if total_ns else 0.0, alone_ns)
+
+    def _follow(self, event: KernelEvent, gap_ns: int) -> None:
+        """Continue or end a stretch of launches that come too slowly."""
+        waits = event.duration_ns < gap_ns <= LAUNCH_GAP_NS
+        known = self._open.get(event.device)
+        if not waits:
+            self._end(event.device)
+        elif known is None:
+            self._open[event.device] = [(event, gap_ns), (event, gap_ns), (event, 1)]
+        else:
+            (_, total_ns), (_, count) = known[1], known[2]
+            known[1], known[2] = (event, total_ns + gap_ns), (event, count + 1)
+
+    def _end(self, device: int) -> None:
+        known = self._open.pop(device, None)
+        if known is None or known[2][1] < STRETCH_LAUNCHES:
+            return
+        (first, gap_ns), (last, total_ns), (_, count) = known
+        began = first.start_ns - gap_ns
+        self._stretches.append(
+            Stretch(
+                start_ns=max(0, began - (self._first_ns or 0)),
+                wall_ns=last.start_ns + last.duration_ns - began,
+                gap_ns=total_ns,
+                count=count,
+                first=first.name,
+                last=last.name,
+                module=first.module,
+                nvtx_range=first.nvtx_range,
+            )
+        )
+
+    def stretches(self) -> tuple[Stretch, ...]:
+        """Return the launch-bound stretches, most idle time first."""
+        for device in [*self._open]:
+            self._end(device)
+        return tuple(sorted(self._stretches, key=lambda one: -one.gap_ns))
+
+    def steps(self) -> Steps:
+        """Find the steps of the program."""
+        names = [row.name for row in self._rows.values()]
+        return self.log.steps(names, [waits_for_ranks(self._functions[name]) for name in names])
+
+    def kernels(self, gpu: Datasheet | None, steps: Steps) -> tuple[list[ProgramKernel], list[ProgramKernel]]:
+        """Return all kernels, with floors if a GPU is known; then the selected ones."""
+        total_ns = sum(sum(row.times_ns) for row in self._rows.values())
+        floors = Floors(gpu)
+        found = {
+            key: self._kernel(row, floors, total_ns, steps.rows[row.index] if steps.rows else None)
+            for key, row in self._rows.items()
+        }
+        every = [*found.values()]
+        if self._chooser is None:
+            return every, every
+        in_range = [one for (*_, is_in_range), one in found.items() if is_in_range]
+        names = self._chooser.named(one.name for one in in_range)
+        return every, [one for one in in_range if one.name in names]
+
+    def _kernel(self, row: _Row, floors: Floors, total_ns: int, in_steps: RowSteps | None) -> ProgramKernel:
+        found = self._found(row, floors)
+        parts = [self._part(*launch) for launch in zip(row.calls, row.times_ns, strict=True)] if found else []
+        time_ns, typical = sum(row.times_ns), row.typical()
+        floor = None if found is None else floor_of(found, sum(parts), time_ns, ROUNDED_NS * len(parts))
+        if found and floor is None:
+            self.impossible_count += len(row.times_ns)
+            found = None
+        cold_ns = found.t_lower_s * 1e9 if found else 0.0
+        grid, block = row.shape()
+        bound, or_bound = _class_of(row, time_ns, cold_ns * sum(parts), found)
+        gains = (max(0.0, one - max(cold_ns * part, LAUNCH_NS)) for one, part in zip(row.times_ns, parts, strict=False))
+        return ProgramKernel(
+            name=row.name,
+            count=len(row.times_ns),
+            time_ns=time_ns,
+            share=time_ns / total_ns if total_ns else 0.0,
+            launch_ns=row.times_ns[typical],
+            gap_ns=row.gap_ns,
+            grid=grid,
+            block=block,
+            operator=row.operator,
+            shape=shape_text(row.operands),
+            dtype=_types_text(row.operands),
+            module=row.kind_of_origin(0),
+            code=row.origin(1),
+            nvtx_range=row.kind_of_origin(2),
+            flop=found.flop if found else None,
+            moved_bytes=found.moved_bytes if found else None,
+            limited_by=None if found is None else limit_of(found),
+            floor_ns=floor[1] if floor else None,
+            floor_cold_ns=cold_ns * sum(parts) if found else None,
+            caches=floor[0] if floor else None,
+            gain_ns=sum(gains) if found else None,
+            bound=bound,
+            or_bound=or_bound,
+            launch=row.places[typical],
+            is_communication=waits_for_ranks(self._functions[row.name]),
+            calls=sum(parts) if found else None,
+            peak=found.peak if found else None,
+            shapes=row.shapes(),
+            in_steps=in_steps,
+        )
+
+    def _found(self, row: _Row, floors: Floors) -> Forecast | None:
+        """Forecast the call behind a kernel; None if what it must do, or the GPU, is unknown."""
+        try:
+            work = work_of_call(row.operator, row.operands)
+            return None if work is None else floors.of(work, row.name)
+        except (OddOperandsError, ArithmeticError):  # sizes of a trace may be beyond any number
+            self.odd_count += len(row.times_ns)
+            return None
+
+    def _part(self, call: int, time_ns: int) -> float:
+        """Return a launch's part of the floor of its call: all of it if it is the only launch."""
+        whole_ns = self._call_ns[call] if call else time_ns
+        return time_ns / whole_ns if whole_ns else 1.0
+
+
+def _class_of(
+    row: _Row, time_ns: int, floor_ns: float | None, found: Forecast | None
+) -> tuple[Bound, tuple[Bound, ...]]:
+    """Judge a kernel without counters, by its gaps and its distance from the floor."""
+    if row.launch_gap_ns > time_ns:
+        return "overhead", ()
+    if floor_ns and found is not None and time_ns <= _AT_FLOOR * floor_ns:
+        return "unknown", ("memory",) if limit_of(found) == "memory" else ("compute",)
+    return "unknown", ("memory", "compute", "latency")
+
+
+def shape_text(operands: Operands | None) -> str | None:
+    """Write the sizes of an operator's tensors; None if it has none."""
+    if operands is None:
+        return None
+    return " ".join(f"[{', '.join(map(str, dims))}]" for dims in operands.dims if dims) or None
+
+
+def _types_text(operands: Operands | None) -> str | None:
+    if operands is None:
+        return None
+    return (
+        ", ".join(dict.fromkeys(one for one, dims in zip(operands.types, operands.dims, strict=True) if dims)) or None
+    )
