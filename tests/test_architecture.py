@@ -112,8 +112,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/comparison": "format model/* report/document report/words report/html report/overview report/path "
     "report/plane report/roofline report/summary report/ladder_data report/data",
     "report/forecast": "format errors model/* report/document report/words report/plane report/data",
-    "report/program": "errors format model/* report/document report/plane report/token_budget report/text report/words "
-    "report/writers",
+    "report/program": "errors format model/* report/comparison report/data report/document report/ladder_data "
+    "report/plane report/token_budget report/text report/words report/writers",
 }
 """Room -> the rooms that it may import from; files beside rooms count as rooms."""
 

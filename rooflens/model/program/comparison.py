@@ -47,8 +47,8 @@ _RANK = re.compile(r"rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
 
 What = Literal["operator", "communication", "copies", "graphs", "outside", "overlap", "idle"]
 WHATS: tuple[What, ...] = get_args(What)
-"""What a row is: kernels of an operator or function; communication, copies and graphs that nothing hides; kernels of
-no step; what overlaps, to be taken off; time in which nothing ran."""
+"""What a row is: kernels of an operator or function; communication, copies and graphs that nothing hides; kernels of no
+step; what overlaps, to be taken off; time in which nothing ran."""
 
 How = Literal["same", "other module", "other kernel", "other shape", "other kernel and shape", "gone", "new"]
 HOWS: tuple[How, ...] = get_args(How)
