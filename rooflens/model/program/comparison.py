@@ -38,17 +38,17 @@ LEAST_COMMON = 1 / 3
 """Two programs are strangers where less of the kernels' time of a side is in operators that the other side has."""
 
 MOST_SAMPLES = 5
-"""Steps are judged in so many groups of consecutive ones, each by its median: one late step of a hundred is no noise."""
+"""Steps are judged in so many groups of consecutive ones, each by its median, so that one late step is no noise."""
 
 _ALIKE = 1.5
 """Steps of which one is marked and the other a repetition are taken for the same up to this ratio of launches."""
 
 _RANK = re.compile(r"rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
 
-What = Literal["operator", "communication", "copies", "graphs", "outside", "overlap", "idle"]
+What = Literal["operator", "communication", "copies", "graphs", "idle", "outside", "unchosen", "overlap"]
 WHATS: tuple[What, ...] = get_args(What)
-"""What a row is: kernels of an operator or function; communication, copies and graphs that nothing hides; kernels of no
-step; what overlaps, to be taken off; time in which nothing ran."""
+"""What a row is: kernels of an operator or function; communication, copies and graphs that nothing hides; time in
+which nothing ran; kernels of no step, and those that were not chosen; what overlaps, to be taken off."""
 
 How = Literal["same", "other module", "other kernel", "other shape", "other kernel and shape", "gone", "new"]
 HOWS: tuple[How, ...] = get_args(How)
@@ -283,7 +283,7 @@ class ProgramComparison(Struct, frozen=True):
         """Judge the time of the step or program, and with `per_kernel` that of each row that both sides have."""
         what = "a step" if self.is_per_step else "the program"
         whole = replace(gate.judged(self.name, None, self.timing), whole=what)
-        of_rows = (one for one in self.changes if one.how == "both" and one.what not in {"overlap", "outside"})
+        of_rows = (one for one in self.changes if one.how == "both" and one.what not in {"outside", "overlap"})
         rows = (gate.judged(self.name, one, one.timing) for one in of_rows) if gate.per_kernel else ()
         return Gated(gate, (whole, *rows))
 
@@ -447,9 +447,11 @@ class _Side:
         self.wall_ns = self.mean(lambda one: self.spent(one).wall_ns)
         self.hidden_ns = self.mean(self._communication_ns) - self.mean(lambda one: self.spent(one).communication_ns)
         self.sheets = [datasheet_of(one.gpu) for one in programs]
-        self.outside_ns = self.mean(lambda one: one.outside_ns) if is_per_step else 0.0
-        kernels_ns = self.mean(lambda one: self.spent(one).kernels_ns)
-        self.overlap_ns = kernels_ns - self.outside_ns - self.amount([*self.rows()]).time_ns
+        self.chosen = {id(row) for one in programs for row in one.kernels}
+        self.outside_ns = self.mean(self._outside_ns)
+        self.overlap_ns = self.mean(
+            lambda one: self.spent(one).kernels_ns - self._outside_ns(one) - sum(map(self._time_ns, _at_work((one,))))
+        )
 
     def spent(self, program: Program) -> Spent:
         """Return where the time of a program's steps went, or that of the whole."""
@@ -498,17 +500,27 @@ class _Side:
         samples = self.samples(lambda one: [of(step.spent) for step in one.steps], time_ns)
         return Amount(time_ns, launches, time_ns / self.wall_ns if self.wall_ns else 0.0, samples_ns=samples)
 
+    def rest(self, time_ns: float) -> Amount | None:
+        """Return a time of which no more is known; None if there is none of it."""
+        return Amount(time_ns, share=time_ns / self.wall_ns if self.wall_ns else 0.0) if time_ns else None
+
     def rows(self) -> Iterator[tuple[int, ProgramKernel]]:
         """Yield all rows that do not wait for other GPUs and belong to what is compared, with the place of each."""
         for place, program in enumerate(self.programs):
-            for one in program.every:
-                if not one.is_communication and (not self.is_per_step or (one.in_steps and one.in_steps.count)):
+            for one in _at_work((program,)):
+                if not self.is_per_step or (one.in_steps and one.in_steps.count):
                     yield place, one
 
-    def communication_launches(self) -> float:
-        """Return how many launches wait for other GPUs."""
+    def communication(self) -> Amount | None:
+        """Return the communication that nothing hides, with all of its launches."""
         rows = [(place, one) for place, program in enumerate(self.programs) for one in program.every]
-        return self.amount([row for row in rows if row[1].is_communication]).launches
+        launches = self.amount([row for row in rows if row[1].is_communication]).launches
+        return self.part(lambda one: one.communication_ns, launches)
+
+    def unchosen(self) -> Amount | None:
+        """Return the kernels at work that were not chosen."""
+        rows = [row for row in self.rows() if id(row[1]) not in self.chosen]
+        return self.amount(rows) if rows else None
 
     def record(self) -> ComparedSide:
         """Return what is told of it."""
@@ -520,9 +532,14 @@ class _Side:
     def _units(self, program: Program) -> int:
         return len(program.steps) if self.is_per_step else 1
 
+    def _time_ns(self, one: ProgramKernel) -> float:
+        return sum(_times(one)) if self.is_per_step else one.time_ns
+
+    def _outside_ns(self, program: Program) -> float:
+        return program.outside_ns if self.is_per_step else 0.0
+
     def _communication_ns(self, program: Program) -> float:
-        own = [one for one in program.every if one.is_communication]
-        return sum(sum(_times(one)) if self.is_per_step else one.time_ns for one in own)
+        return sum(self._time_ns(one) for one in program.every if one.is_communication)
 
     def _sum(
         self,
@@ -556,6 +573,8 @@ def _operators(base: _Side, head: _Side, *, by_function: bool) -> Iterator[Chang
     groups = defaultdict(lambda: ([], []))
     for at, side in enumerate((base, head)):
         for row in side.rows():
+            if id(row[1]) not in side.chosen:
+                continue
             groups[_key(row[1], by_function=by_function)][at].append(row)
     for name, (before, after) in groups.items():
         kernels = sorted(_kernels(base, head, before, after), key=_by_difference)
@@ -647,23 +666,19 @@ def ridge_of(sheet: Datasheet, peak: str) -> float | None:
 
 def _others(base: _Side, head: _Side) -> Iterator[Change]:
     """Compare what is no kernel at work; all rows together are the time of the step or program."""
-    sides = (base, head)
-    parts: tuple[tuple[What, str, Callable[[Spent], int]], ...] = (
-        ("communication", "communication", lambda one: one.communication_ns),
-        ("copies", "copies", lambda one: one.copies_ns),
-        ("graphs", "graphs", lambda one: one.graphs_ns),
-        ("idle", "idle", lambda one: one.idle_ns),
+    parts: tuple[tuple[What, str, Callable[[_Side], Amount | None]], ...] = (
+        ("communication", "communication", _Side.communication),
+        ("copies", "copies", lambda side: side.part(lambda one: one.copies_ns)),
+        ("graphs", "graphs", lambda side: side.part(lambda one: one.graphs_ns)),
+        ("idle", "idle", lambda side: side.part(lambda one: one.idle_ns)),
+        ("outside", "kernels of no step", lambda side: side.rest(side.outside_ns)),
+        ("unchosen", "kernels not chosen", _Side.unchosen),
+        ("overlap", "overlap of kernels", lambda side: side.rest(side.overlap_ns)),
     )
     for what, name, of in parts:
-        one, other = (
-            side.part(of, side.communication_launches() if what == "communication" else 0.0) for side in sides
-        )
+        one, other = of(base), of(head)
         if one or other:
             yield Change(what, name, one, other)
-    if any(side.outside_ns for side in sides):
-        yield Change("outside", "kernels of no step", Amount(base.outside_ns), Amount(head.outside_ns))
-    if any(side.overlap_ns for side in sides):
-        yield Change("overlap", "overlap of kernels", Amount(base.overlap_ns), Amount(head.overlap_ns))
 
 
 def _ranks(base: _Side, head: _Side) -> tuple[RankChange, ...]:

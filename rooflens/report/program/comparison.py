@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,6 @@ from rooflens.model.program.comparison import (
     ComparedSide,
     KernelChange,
     ProgramComparison,
-    Ridge,
 )
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.report.comparison.document import gate_document
@@ -36,6 +36,7 @@ from rooflens.report.document import (
     code,
     joined,
     paragraph,
+    strong,
 )
 from rooflens.report.program.words import without_step
 from rooflens.report.words.change import asked_words, speed_words
@@ -49,6 +50,9 @@ _NAMED = 3
 _LEAST_NAMED = 0.02
 """A difference is named in the first line from this part of the longer step on."""
 
+_AS_FAST = 0.0005
+"""A factor nearer to 1 than this would be written as 0.0 %."""
+
 _DRAWN = 12
 _KERNELS_ON_PAGE = 300
 _LONGEST = 300
@@ -58,9 +62,9 @@ _HOW = (
         "Times are means over the steps of a timeline, and over ranks where there are several. A step begins with the "
         "first kernel that the host launched in it, and ends where the next begins. Rows add up to it: kernels count "
         "with the full time of their launches, and what overlaps is taken off in a row of its own; communication and "
-        "copies count only where no other kernel runs; idle is the rest. A change is beyond noise if the ranges of both "
-        "sides do not meet, each of up to five groups of consecutive steps, and the medians differ by more than the "
-        "threshold."
+        "copies count only where no other kernel runs; idle is the rest. A change is beyond noise if the ranges "
+        "of both sides do not meet, each of up to five groups of consecutive steps, and the medians differ by more "
+        "than the threshold."
     ),
     (
         "Kernels are matched within their operator, or within their function where a side names no operators: the same "
@@ -214,7 +218,7 @@ def _changes(comparison: ProgramComparison) -> Table:
     )
     rows: list[tuple[Words, ...]] = [_row(one, comparison) for one in comparison.changes]
     total: tuple[Words, ...] = (
-        f"all of the {of}",
+        strong(f"all of the {of}"),
         duration(comparison.base.wall_ns),
         duration(comparison.head.wall_ns),
         signed_duration(comparison.lost_ns),
@@ -265,7 +269,7 @@ def _change(one: Change) -> str:
     """Say what became of a row: kernels are faster or slower, of the rest there is more or less."""
     if one.how != "both" or one.factor is None:
         return "" if one.how == "both" else one.how
-    words = speed_words(one.factor)
+    words = _speed(one.factor)
     return words if one.what == "operator" else words.replace("faster", "less").replace("slower", "more")
 
 
@@ -318,18 +322,14 @@ def _ridges(comparison: ProgramComparison) -> tuple[Block, ...] | None:
         sizes = "no operator of the same sizes has a formula and a GPU with known peaks on both sides"
         return (title, paragraph(f"{sizes}: `--gpu NAME` names a GPU that the trace does not."))
     moved = sorted((one for one in known if one.changed_side), key=lambda one: -(one.head.time_ns if one.head else 0.0))
-    lines: list[Words] = [
-        f"{count(len(moved), 'kernel')} of {len(known):,} with known work change the side.",
-        *_expected(known),
-    ]
+    lines: list[Words] = [*_sides_of(known), *_ridges_of(known), *_expected(known)]
     if not moved:
         return (title, paragraph(*lines))
     columns = (
         Column("operator", fit="end", least=12, worth=9),
         Column("shape", fit="end", least=12, worth=7),
         Column("FLOP/B", right=True, worth=9),
-        Column("before", fit="end", least=7, worth=9),
-        Column("after", fit="end", least=7, worth=9),
+        Column("limited by", fit="end", least=17, worth=9),
         Column("by floors", fit="end", least=12, worth=8),
         Column("measured", fit="end", least=12, worth=8),
     )
@@ -357,15 +357,36 @@ def _ridge_row(one: KernelChange) -> tuple[Words, ...]:
         code(_cut(one.operator or one.name)),
         code(_cut(one.shape or "")),
         bare_intensity(before.intensity) if before else "",
-        _side(before),
-        _side(after),
-        speed_words(one.expected) if one.expected else "",
-        speed_words(one.observed) if one.observed else "",
+        f"{before.side} -> {after.side}" if before and after else "",
+        _speed(one.expected),
+        _speed(one.observed),
     )
 
 
-def _side(ridge: Ridge | None) -> str:
-    return f"{ridge.side} (ridge {bare_intensity(ridge.ridge)}, {resource_label(ridge.peak)})" if ridge else ""
+def _speed(found: float | None) -> str:
+    return "" if not found else "the same" if abs(found - 1) < _AS_FAST else speed_words(found)
+
+
+def _sides_of(known: Sequence[KernelChange]) -> Iterator[str]:
+    """Count the kernels by their sides on both GPUs."""
+    sides = Counter((one.ridges[0].side, one.ridges[1].side) for one in known if one.ridges[0] and one.ridges[1])
+    said = [
+        f"{number:,} {before if before == after else f'{before} -> {after}'}"
+        for (before, after), number in sides.most_common()
+    ]
+    yield f"{count(len(known), 'kernel')} of known work, by what limits it: {', '.join(said)}."
+
+
+def _ridges_of(known: Sequence[KernelChange]) -> Iterator[str]:
+    """Name the ridges that matter, those of most kernels first."""
+    said = []
+    for at, side in enumerate(("before", "after")):
+        found = Counter((ridge.ridge, ridge.peak) for one in known if (ridge := one.ridges[at]))
+        named = [
+            f"{bare_intensity(value)} for {resource_label(peak)}" for (value, peak), _ in found.most_common(_NAMED)
+        ]
+        said.append(f"{', '.join(named)} {side}")
+    yield f"Ridges in FLOP/B: {'; '.join(said)}."
 
 
 def _kernels(comparison: ProgramComparison) -> Table:

@@ -98,7 +98,8 @@ CHANGE = fixed(
         "what",
         choice(*WHATS),
         "kernels of an operator, or of a function where a side names no operators; communication, copies and graphs "
-        "that nothing hides; kernels of no step; what overlaps, taken off; time in which nothing ran",
+        "that nothing hides; time in which nothing ran; kernels of no step, and those that were not chosen; what "
+        "overlaps, taken off",
         value=attrgetter("change.what"),
     ),
     Key("name", TEXT, "the operator or function", value=attrgetter("change.name")),
