@@ -614,7 +614,7 @@ def read_timeline(file: str | os.PathLike[str], on_read: Callable[[float], None]
     from rooflens.model.program.measure import measure  # noqa: PLC0415 - the same
 
     with opened_timeline(file, on_read) as timeline:
-        return Timed(timeline.source, measure(timeline), tuple(timeline.notes))
+        return Timed(timeline.source, measure(timeline).unprofiled, tuple(timeline.notes))
 
 
 def read_thresholds(file: Path | None) -> Thresholds:

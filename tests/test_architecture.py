@@ -77,8 +77,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/catalogue": "format model/verdict_classes model/hotspots model/records model/roofline model/unprofiled",
     "model/store": "errors addresses model/catalogue model/records model/summary model/unprofiled model/verdict "
     "model/analyze",
-    "model/program": "errors format model/verdict_classes model/compare model/keys model/knowledge model/predict model/records "
-    "model/roofline model/selecting model/summary model/unprofiled",
+    "model/program": "errors format model/verdict_classes model/compare model/keys model/knowledge model/predict "
+    "model/records model/roofline model/selecting model/summary model/unprofiled",
     "model/predict": "format globs errors checking model/cases model/verdict_classes model/knowledge model/records "
     "model/ranking model/roofline model/summary model/verdict",
     "model/compare": "format errors model/verdict_classes model/counters model/keys model/records model/roofline "

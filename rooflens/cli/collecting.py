@@ -544,7 +544,7 @@ def _read_timeline(options: Mapping[str, Any]) -> Unprofiled | None:
     from rooflens.model.program.measure import measure
 
     with opened_timeline(options["timeline"]) as timeline:
-        return measure(timeline)
+        return measure(timeline).unprofiled
 
 
 _NOT_REPEATED = {"cases", "all_cases", "ranks", "dry_run", "no_trial", "no_unprofiled", "timeline", "force"}

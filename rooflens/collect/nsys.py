@@ -63,6 +63,6 @@ def trace(
         try:
             argv = trace_argv(nsys, program, export, by_node=_has_graph_option(nsys))
             run_program(argv, timeout_s, on_progress, "tracing")
-            return measure(read_export(export))
+            return measure(read_export(export)).unprofiled
         except (ProgramError, EnvironmentMissingError, InputError):
             return None

@@ -1009,6 +1009,7 @@ PROGRAM_KERNEL = fixed(
     Key("count", NUMBER, "launches", "launches"),
     Key("share", NUMBER, "of the time of all launches; those that overlap count in full", "share"),
     Key("shape", TEXT_OR_NULL, _SHAPE_TEXT),
+    Key("wall_ns", NUMBER, "of the program's time: an instant is shared among the kernels that run", "ns"),
     Key("floor_ns", NUMBER, "no less for all launches, with caches as `caches` says; null where not known", "ns"),
     Key("module", TEXT_OR_NULL, "whose forward pass launched most of it; `Block_*` where several of a kind did"),
     Key("operator", TEXT_OR_NULL, "that launched it"),
@@ -1066,11 +1067,125 @@ UNKNOWN_OPERATOR = fixed(
     Key("share", NUMBER, "of the time of all launches", "share"),
 )
 
+COLLECTIVE = fixed(
+    Key("name", TEXT, "the collective; the kernel's function where nothing tells it"),
+    Key("kernel", TEXT, "function of the kernel"),
+    Key("group", TEXT_OR_NULL, "name of the group of ranks; null where the trace does not say, as of what follows"),
+    Key("description", TEXT_OR_NULL, "what the group is for"),
+    Key("ranks", TEXT_OR_NULL, "ranks of the group"),
+    Key("gpus", NUMBER, "ranks of the group", "GPUs"),
+    Key("gpus_assumed", TRUTH, "the trace does not say; all its ranks are taken", value=attrgetter("are_gpus_assumed")),
+    Key("dtype", TEXT_OR_NULL, "type of the elements, as PyTorch names it"),
+    Key(
+        "size_bytes",
+        NUMBER,
+        "as nccl-tests count it: of an all-gather and a reduce-scatter all ranks together, else the buffer of one",
+        "B",
+    ),
+    Key("algorithm", TEXT_OR_NULL, "in the kernel's name, which is no proof: NCCL runs any in any of its kernels"),
+    Key("protocol", TEXT_OR_NULL, "in the kernel's name, likewise"),
+    Key("count", NUMBER, "launches", "launches"),
+    Key("time_ns", NUMBER, "all launches", "ns"),
+    Key("exposed_ns", NUMBER, "of it: no kernel ran on the GPU that does not communicate", "ns"),
+    Key("hidden_ns", NUMBER, "the rest", "ns"),
+    Key("median_ns", NUMBER, "the median launch", "ns"),
+    Key("best_ns", NUMBER, "the shortest, which waits least for other ranks", "ns"),
+    Key("algorithm_bytes_per_s", NUMBER, "size over time of the median launch", "B/s"),
+    Key("bus_bytes_per_s", NUMBER, "bus bandwidth of the median launch, as nccl-tests define it", "B/s"),
+    Key("best_bus_bytes_per_s", NUMBER, "bus bandwidth of the shortest launch", "B/s"),
+    Key("link", TEXT_OR_NULL, "what joins the GPUs; null where unknown", value=attrgetter("link_name")),
+    Key("link_bytes_per_s", NUMBER, "what it can send while it receives as much, by the datasheet", "B/s"),
+)
+"""All launches of one collective by one group with one size."""
+
 COMMUNICATION = fixed(
     Key("count", NUMBER, "launches", "launches"),
     Key("time_ns", NUMBER, "all launches", "ns"),
     Key("share", NUMBER, "of the time of all launches", "share"),
     Key("alone_ns", NUMBER, "one of them ran, and no other kernel on its GPU", "ns"),
+    Key("hidden_ns", NUMBER, "the rest of their time", "ns"),
+    Key("collectives", items(COLLECTIVE), "by group and size, most exposed time first"),
+)
+
+RANK = fixed(
+    Key("source", TEXT, "path as it was given", value=attrgetter("program.source")),
+    Key("rank", nullable(POSITION), "which process it is", value=attrgetter("program.rank")),
+    Key("kernels_ns", NUMBER, "kernels that do not communicate", "ns"),
+    Key("idle_ns", NUMBER, "no kernel and no copy ran", "ns", value=attrgetter("program.unprofiled.gap_ns")),
+    Key("exposed_ns", NUMBER, "only communication ran; null without any", "ns"),
+    Key("hidden_ns", NUMBER, "the rest of its time", "ns"),
+    Key("compared", NUMBER, "collectives set beside those of other ranks", "collectives"),
+    Key("waits_ns", NUMBER, "waited in them for the last rank; null without any", "ns"),
+    Key("late_ns", NUMBER, "came to them after the median of the other ranks; null without any", "ns"),
+)
+"""A rank beside the others; ranks are aligned by the ends of their collectives."""
+
+WAITED_FOR = fixed(
+    Key("source", TEXT, "its trace", value=attrgetter("rank.program.source")),
+    Key("rank", nullable(POSITION), "which process it is", value=attrgetter("rank.program.rank")),
+    Key(
+        "late_ns",
+        NUMBER,
+        "later than the median of the others; null without collectives to compare",
+        "ns",
+        value=attrgetter("rank.late_ns"),
+    ),
+    Key("first_ns", NUMBER, "of it, at first collectives, to which ranks also come late that were recorded late", "ns"),
+    Key(
+        "reason",
+        Shape({"enum": ["kernels", "host", None]}, cell="text"),
+        "what took longer there before it came late: kernels, or the host, for which the GPU was idle; null where "
+        "unknown",
+    ),
+    Key("more_ns", NUMBER, "how much longer", "ns"),
+    Key("kernel", TEXT_OR_NULL, "loses most time there against the median of the others"),
+    Key("operator", TEXT_OR_NULL, "of that kernel, or what the host was in"),
+    Key("time_ns", NUMBER, "of that kernel, all launches there", "ns"),
+    Key("usual_ns", NUMBER, "of that kernel, the median of the others", "ns"),
+)
+"""The rank that the others wait for, and why."""
+
+PARTS = fixed(
+    Key("faster_ns", NUMBER, "kernels: what could be won of them at most", "ns"),
+    Key("floor_ns", NUMBER, "the rest of those kernels: at their floor, or as short as a launch", "ns"),
+    Key("open_ns", NUMBER, "kernels of which nobody knows what can be won", "ns"),
+    Key("communication_ns", NUMBER, "a kernel that waits for other GPUs ran, and no other kernel or graph", "ns"),
+    Key("copies_ns", NUMBER, "a copy or memset ran, and no kernel or graph", "ns"),
+    Key("graphs_ns", NUMBER, "a graph ran that was traced as one, and no kernel", "ns"),
+    Key("unknown_ns", NUMBER, "a graph may have run of which nothing was recorded, and nothing else", "ns"),
+    Key("launching_ns", NUMBER, "idle: launches came later, one by one, than the GPU could take them", "ns"),
+    Key("synchronizing_ns", NUMBER, "idle: the host had waited for the GPU, and could launch only then", "ns"),
+    Key("host_ns", NUMBER, "idle: the host did something else, for longer than a launch takes", "ns"),
+    Key("queued_ns", NUMBER, "idle: the next work was launched, and waited for something else than the host", "ns"),
+    Key("idle_unknown_ns", NUMBER, "idle: nothing says who launched the next work", "ns"),
+)
+"""Where the time of a trace goes: they add up to `wall_ns`."""
+
+IDLE = fixed(
+    Key(
+        "kind",
+        choice("launching", "synchronizing", "host", "queued", "unknown"),
+        "`launching`: launches came too late one by one; `synchronizing`: the host had waited for the GPU; `host`: it "
+        "did something else; `queued`: the next work was launched already; `unknown`: nothing says who launched it",
+    ),
+    Key("operator", TEXT_OR_NULL, "that the host was in; null where it was in none"),
+    Key("call", TEXT_OR_NULL, "of CUDA or of the system that the host was in; null where it was in none"),
+    Key("nvtx_range", TEXT_OR_NULL, "the innermost that was open in the longest gap"),
+    Key("code", TEXT_OR_NULL, "file and line of the program in the longest gap"),
+    Key("before", TEXT_OR_NULL, "operator or kernel that ended the longest gap"),
+    Key("count", NUMBER, "gaps"),
+    Key("gap_ns", NUMBER, "their time", "ns"),
+    Key("longest_ns", NUMBER, "the longest of them", "ns"),
+    Key("share", NUMBER, "of `wall_ns`", "share"),
+)
+"""Gaps of a trace that have the same cause."""
+
+COPIES = fixed(
+    Key("name", TEXT_OR_NULL, "what was copied where: `Memcpy HtoD (Pageable -> Device)`"),
+    Key("count", NUMBER, "copies or memsets"),
+    Key("time_ns", NUMBER, "all of them; those that overlap count in full", "ns"),
+    Key("moved_bytes", NUMBER, "all of them; null where it is not known of each", "B"),
+    Key("bandwidth_bytes_per_s", NUMBER, "moved_bytes / time_ns", "B/s"),
 )
 
 TRACE = fixed(
@@ -1081,7 +1196,16 @@ TRACE = fixed(
     Key("launches", NUMBER, "kernels that ran", "launches"),
     Key("time_ns", NUMBER, "all launches", "ns"),
     Key("wall_ns", NUMBER, "first to last kernel, of all GPUs together", "ns", value=attrgetter("unprofiled.wall_ns")),
-    Key("gaps_ns", NUMBER, "no kernel and no copy ran", "ns", value=attrgetter("unprofiled.gap_ns")),
+    Key("gaps_ns", NUMBER, "nothing ran", "ns", value=attrgetter("unprofiled.gap_ns")),
+    Key("parts", PARTS, "where `wall_ns` goes: they add up to it"),
+    Key(
+        "largest",
+        Shape({"enum": ["idle", "communication", "copies", "kernels", "graphs", "unknown", None]}, cell="text"),
+        "the largest part; kernels count by what could be won of them at most; null where nothing can be",
+        value=attrgetter("parts.largest"),
+    ),
+    Key("idle", items(IDLE), "causes of `gaps_ns`, most time first: they add up to it"),
+    Key("copies", items(COPIES), "by direction and kind of memory, most time first"),
     Key("overlap_ns", NUMBER, "two or more ran at once", "ns", value=attrgetter("unprofiled.overlap_ns")),
     Key("gain_ns", NUMBER, "above the floors that are known; null where none is", "ns"),
     Key("known_share", NUMBER, "part of the kernels' time that has a floor", "share"),

@@ -10,6 +10,7 @@ import sys
 from array import array
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -18,16 +19,22 @@ from rooflens.format import bounded_name, count
 from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, Budget
 from rooflens.ingest.timelines.events import Piece
 from rooflens.ingest.timelines.kernel_events import LATEST_NS, MOST_BLOCKS, id_of, index_of, shape_of, span_of, text_of
-from rooflens.ingest.timelines.kineto import NO_ARGUMENTS, Arguments, Event, event_of
+from rooflens.ingest.timelines.kineto import NO_ARGUMENTS, Arguments, Event, event_of, value_of
 from rooflens.ingest.timelines.spans import NONE, Spans
-from rooflens.model.program.timeline import BusyEvent
+from rooflens.model.program.timeline import BusyEvent, BusyKind, CollectiveCall, waits_for_gpu
 
 _OTHERS = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 _RUNTIME = ("cuda_runtime", "cuda_driver", "runtime")
 _OPERATORS = ("cpu_op", "operator")
 _MOST_CATEGORIES = 256
+_LONG_CALL_NS = 10_000
+"""Other calls of CUDA that take less are not kept: they explain no gap."""
+
+_MOST_TENSORS, _MOST_DIMENSIONS = 4096, 16
+"""Limits of what one collective sends."""
 
 _MODULE = "nn.Module: "
+_TITLE = "nccl:"
 _FRAME = re.compile(r"(?P<file>[^()<>;]+\.py)\((?P<line>\d+)\): ")
 _LIBRARY = re.compile(r"(^|[/\\])(torch|python3(\.\d+)?)[/\\]")
 _FUSED = re.compile(r"triton_\w+?_fused_(?P<nodes>\w+)")
@@ -75,6 +82,7 @@ class Kernels:
         names, shapes: Indices of `named` and of `sizes`.
         launches: Index of the launch; `NONE` if it has no ID.
         externals: ID of the operator around the launch; None if it has none, or the launch's own.
+        collectives: Index of what it communicates; `NONE` if it does not say.
         named: Each name.
         sizes: Each grid with each block.
     """
@@ -84,6 +92,7 @@ class Kernels:
         self.devices, self.streams = array("i"), array("i")
         self.names, self.shapes = array("i"), array("i")
         self.launches, self.externals = array("i"), Ids()
+        self.collectives = array("i")
         self.named: list[Named] = []
         self.sizes: list[tuple[Any, Any]] = []
 
@@ -94,12 +103,14 @@ class Launches:
     Attributes:
         of: Index by ID.
         threads: The thread, `UNSEEN` or `SEVERAL`: an ID used by several threads leads to none of them.
-        moments: The middle of the launch, in nanoseconds.
+        starts, ends: When the call began and returned, in nanoseconds.
+        graphs: Indices of those that launched a graph.
     """
 
     def __init__(self) -> None:
         self.of: dict[Any, int] = {}
-        self.threads, self.moments = array("i"), array("q")
+        self.threads, self.starts, self.ends = array("i"), array("q"), array("q")
+        self.graphs = array("I")
 
     def at(self, key: Any) -> int:
         """Return the index of an ID."""
@@ -107,8 +118,13 @@ class Launches:
         if index is None:
             index = self.of[key] = len(self.threads)
             self.threads.append(UNSEEN)
-            self.moments.append(0)
+            self.starts.append(0)
+            self.ends.append(0)
         return index
+
+    def moment(self, index: int) -> int:
+        """Return its middle: its start may be rounded to that of the operator, or to the end of the last launch."""
+        return (self.starts[index] + self.ends[index]) // 2
 
 
 class Ids:
@@ -152,13 +168,17 @@ class Columns:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self.kernels, self.launches, self.operators = Kernels(), Launches(), Operators()
-        self.modules, self.frames, self.ranges = Spans(), Spans(), Spans()
+        self.modules, self.frames, self.ranges, self.runtime = Spans(), Spans(), Spans(), Spans()
+        self.communications, self.titles = Spans(), Spans()
+        """Operators that say what they communicate, and ranges within these that say as much in old traces."""
+        self.collectives: list[CollectiveCall] = []
         self.others: list[BusyEvent] = []
         self.texts: list[str] = []
         self.said: list[Said] = []
         self.calls: list[Call] = []
         self.gpus: dict[int, str] = {}
         self.rank: int | None = None
+        self.world_size: int | None = None
         self.event_count = 0
         self.is_synthetic = False
         self._is_cut = False
@@ -172,11 +192,12 @@ class Columns:
         self._text_indices: dict[str, int] = {}
         self._said_indices: dict[Any, int] = {}
         self._call_indices: dict[Call, int] = {}
+        self._collective_indices: dict[Any, int] = {}
         self._takers: dict[str | None, Callable[[Event, Arguments], None] | None] = {
             "kernel": self._take_kernel,
             "user_annotation": self._take_range,
             "python_function": self._take_function,
-            **dict.fromkeys(_RUNTIME, self._take_launch),
+            **dict.fromkeys(_RUNTIME, self._take_call),
             **dict.fromkeys(_OPERATORS, self._take_operator),
             **dict.fromkeys(_OTHERS, self._take_other),
         }
@@ -186,7 +207,7 @@ class Columns:
         if piece.key == "deviceProperties":
             self.gpus = _gpu_names(piece.value)
         if piece.key == "distributedInfo":
-            self.rank = _rank(piece.value)
+            self.rank, self.world_size = _rank(piece.value)
         self._is_cut |= piece.key == "cut"
         self.is_synthetic |= piece.key == "synthetic" and bool(piece.value)
         events = piece.events if piece.event is None else (event_of(piece.event),)
@@ -211,6 +232,7 @@ class Columns:
         """Forget what only helped to add events."""
         for lookup in (self._names, self._shapes, self._text_indices, self._said_indices, self._call_indices):
             lookup.clear()
+        self._collective_indices.clear()
         self.launches.of.clear()
 
     def notes(self) -> Iterator[str]:
@@ -227,19 +249,25 @@ class Columns:
             self._takers[category] = take
         return take
 
-    def _take_launch(self, event: Event, args: Arguments) -> None:
-        """Keep when a thread launched something; the first of a thread's launches with one ID counts."""
-        if not _launches(event.name or "") or (key := id_of(args.correlation)) is None:
-            return
+    def _take_call(self, event: Event, args: Arguments) -> None:
+        """Keep a call of CUDA that launches something, waits, or takes long; of its thread's with one ID the first."""
+        kind = _call_kind(event.name or "")
         if (span := span_of(event.ts, event.dur)) is None:
             return
-        launches, thread = self.launches, self._thread(event)
+        thread = self._thread(event)
+        if kind.waits or span[1] >= _LONG_CALL_NS:
+            self._kept_count += 1
+            self.runtime.add(thread, *span, self._text(event.name or ""))
+        if not kind.launches or (key := id_of(args.correlation)) is None:
+            return
+        launches = self.launches
         index = launches.at(key)
         if (known := launches.threads[index]) == UNSEEN:
             self._kept_count += 1
             launches.threads[index] = thread
-            # The start may be rounded to that of the operator, or to the end of the last.
-            launches.moments[index] = span[0] + span[1] // 2
+            launches.starts[index], launches.ends[index] = span[0], span[0] + span[1]
+            if kind.is_graph:
+                launches.graphs.append(index)
         elif known != thread:
             launches.threads[index] = SEVERAL
 
@@ -269,6 +297,7 @@ class Columns:
         kernels.shapes.append(shape)
         kernels.launches.append(NONE if correlation is None else self.launches.at(correlation))
         kernels.externals.append(None if args.external == correlation else args.external)
+        kernels.collectives.append(NONE if args.collective is None else self._collective(args))
 
     def _name(self, given: str) -> int:
         """Return the index of a kernel's name."""
@@ -287,13 +316,20 @@ class Columns:
         if (span := span_of(event.ts, event.dur)) is not None:
             self._kept_count += 1
             device, stream = (0 if one is UNSET else index_of(one) for one in (args.device, args.stream))
-            self.others.append(BusyEvent(*span, device, stream))
+            name = None if event.name is None else self.texts[self._text(event.name)]
+            correlation = id_of(args.correlation)
+            launch = NONE if correlation is None else self.launches.at(correlation)
+            kind: BusyKind = "memset" if "memset" in (event.cat or "").lower() else "copy"
+            self.others.append(BusyEvent(*span, device, stream, kind, name, _elements(args.moved_bytes), launch))
 
-    def _take_range(self, event: Event, _: Arguments) -> None:
+    def _take_range(self, event: Event, args: Arguments) -> None:
         """Keep a range."""
         if event.name is not None and (span := span_of(event.ts, event.dur)) is not None:
             self._kept_count += 1
-            self.ranges.add(self._thread(event), *span, self._text(event.name))
+            thread = self._thread(event)
+            self.ranges.add(thread, *span, self._text(event.name))
+            if event.name.startswith(_TITLE):
+                self.titles.add(thread, *span, self._title(event.name, args))
 
     def _take_function(self, event: Event, _: Arguments) -> None:
         """Keep a call of a module, or of a function that is neither PyTorch's nor Python's."""
@@ -315,7 +351,10 @@ class Columns:
             step = NONE
         elif args.forward:  # only what runs backward names the thread of its forward step
             step = BACKWARD - step
-        operators.add(self._thread(event), *span, self._say(event.name, args))
+        thread = self._thread(event)
+        operators.add(thread, *span, self._say(event.name, args))
+        if args.collective is not None:
+            self.communications.add(thread, *span, self._collective(args))
         operators.steps.append(step)
         operators.externals.append(args.external)
 
@@ -349,6 +388,49 @@ class Columns:
             self.calls.append(call)
         return index
 
+    def _collective(self, args: Arguments) -> int:
+        """Return the index of what a kernel or an operator says that it communicates."""
+        call = CollectiveCall(
+            name=text_of(args.collective),
+            in_elements=_elements(args.in_elements),
+            out_elements=_elements(args.out_elements),
+            dtype=text_of(args.dtype) or None,
+            gpus=_elements(args.gpus),
+            group=text_of(args.group) or None,
+            description=text_of(args.description) or None,
+            ranks=text_of(args.ranks) or None,
+        )
+        return self._shared_collective(call, call)
+
+    def _title(self, name: str, args: Arguments) -> int:
+        """Return the index of what a range that PyTorch opens around a collective says of it.
+
+        It is named `nccl:` and the collective, and its inputs are what the rank gives (the constructor of `Work` in
+        torch/csrc/distributed/c10d/Work.cpp of pytorch/pytorch).
+        """
+        key = name, bytes(args.dims or args.old_dims), bytes(args.types)
+        known = self._collective_indices.get(key)
+        if known is not None:
+            return known
+        self._budget.take(NAME_CHARACTERS, len(key[1]) + len(key[2]))
+        types = value_of(key[2])
+        kinds = {text_of(one) for one in types} if isinstance(types, list) else set()
+        dtype = kinds.pop() or None if len(kinds) == 1 else None
+        return self._shared_collective(key, CollectiveCall(name, _elements_of(value_of(key[1])), None, dtype))
+
+    def _shared_collective(self, key: Any, call: CollectiveCall) -> int:
+        """Return the index of a call, whose texts are cut to the length of a name."""
+        index = self._collective_indices.get(key)
+        if index is None:
+            texts = (call.name, call.dtype, call.group, call.description, call.ranks)
+            name, *rest = (text if text is None else self.texts[self._text(text)] for text in texts)
+            index = self._collective_indices[key] = len(self.collectives)
+            dtype, group, description, ranks = rest
+            self.collectives.append(
+                call._replace(name=name or "", dtype=dtype, group=group, description=description, ranks=ranks)
+            )
+        return index
+
     def _thread(self, event: Event) -> int:
         """Return the index of an event's thread."""
         try:
@@ -375,10 +457,19 @@ class Columns:
         return index
 
 
+class _CallKind(NamedTuple):
+    """What a call of CUDA does: it gives the GPU something to do, or may wait for it."""
+
+    launches: bool
+    waits: bool
+    is_graph: bool
+
+
 @lru_cache(maxsize=_TEXTS_KEPT)
-def _launches(name: str) -> bool:
-    """Return whether a call of CUDA launches something."""
-    return "launch" in name.lower()
+def _call_kind(name: str) -> _CallKind:
+    small = name.lower()
+    moves = "memcpy" in small or "memset" in small
+    return _CallKind("launch" in small or moves, waits_for_gpu(name), "graphlaunch" in small)
 
 
 @lru_cache(maxsize=_TEXTS_KEPT)
@@ -402,11 +493,29 @@ def _gpu_names(properties: Any) -> dict[int, str]:
     return {index_of(one.get("id")): one["name"] for one in devices if isinstance(one.get("name"), str)}
 
 
-def _rank(info: Any) -> int | None:
-    """Return the rank of the process that wrote the trace; None if it was the only one, or the trace does not say."""
+def _rank(info: Any) -> tuple[int | None, int | None]:
+    """Return the rank of the process that wrote the trace, and of how many; None if it was alone, or does not say."""
     if not isinstance(info, dict):
-        return None
+        return None, None
     rank, size = info.get("rank"), info.get("world_size")
     if not isinstance(rank, int) or not isinstance(size, int):
+        return None, None
+    return (rank, size) if 0 <= rank < size <= MOST_BLOCKS and size > 1 else (None, None)
+
+
+def _elements_of(dims: Any) -> int | None:
+    """Add up the elements of tensors by the sizes of each; None if that is no list of sizes of tensors."""
+    if not isinstance(dims, list) or not 0 < len(dims) <= _MOST_TENSORS:
         return None
-    return rank if 0 <= rank < size <= MOST_BLOCKS and size > 1 else None
+    found = 0
+    for one in dims:
+        is_tensor = isinstance(one, list) and len(one) <= _MOST_DIMENSIONS
+        if not is_tensor or any(_elements(size) is None for size in one):
+            return None
+        found += prod(one)
+    return _elements(found)
+
+
+def _elements(count: Any) -> int | None:
+    """Return a count of elements or ranks; None for anything else."""
+    return count if type(count) is int and 0 <= count < LATEST_NS else None

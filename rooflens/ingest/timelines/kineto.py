@@ -28,6 +28,11 @@ class Arguments(Struct, gc=False):
         stack: The Python functions around an operator.
         generated: The file that a compiler wrote its kernel to.
         hierarchy: The modules around it.
+        collective, in_elements, out_elements, gpus, dtype, group, description, ranks: What is communicated, at kernels
+            of NCCL (`ChromeTraceLogger::appendCollectiveArgs` in libkineto/src/output_json.cpp of pytorch/kineto) and
+            at the operator `record_param_comms` that launched them (`saveNcclMeta` in torch/csrc/profiler/util.cpp of
+            pytorch/pytorch).
+        moved_bytes: What a copy or a memset moved.
     """
 
     external: Any = field(name="External id", default=None)
@@ -46,6 +51,15 @@ class Arguments(Struct, gc=False):
     correlation: Any = None
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
+    collective: Any = field(name="Collective name", default=None)
+    in_elements: Any = field(name="In msg nelems", default=None)
+    out_elements: Any = field(name="Out msg nelems", default=None)
+    gpus: Any = field(name="Group size", default=None)
+    dtype: Any = None
+    group: Any = field(name="Process Group Name", default=None)
+    description: Any = field(name="Process Group Description", default=None)
+    ranks: Any = field(name="Process Group Ranks", default=None)
+    moved_bytes: Any = field(name="bytes", default=None)
 
 
 NO_ARGUMENTS = Arguments()

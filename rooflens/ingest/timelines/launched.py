@@ -93,6 +93,14 @@ class _Origins:
         """Return file and line of the innermost function that is neither PyTorch's nor Python's."""
         return self._inner(self._trace.frames, "frame", place) or self._said("stack", place)
 
+    def collective(self, place: int) -> int:
+        """Return the index of what the innermost operator says that it communicates, else the range; `NONE`."""
+        for kind, spans in (("communication", self._trace.communications), ("title", self._trace.titles)):
+            event = self._inside[kind][place] if kind in self._inside else NONE
+            if event != NONE:
+                return spans.facts[event]
+        return NONE
+
     def step(self, place: int) -> _Step | None:
         """Return what links the innermost backward step to its forward step; None where there is none."""
         event = self._found["step"][place] if "step" in self._found else NONE
@@ -164,10 +172,10 @@ class Launched(Sequence[KernelEvent]):
                 is_known[launch] = 1
                 wanted[thread].append(launch)
         for thread, own in wanted.items():
-            own.sort(key=launches.moments.__getitem__)
+            own.sort(key=launches.moment)
             for place, launch in enumerate(own):
                 self._places[launch] = place
-            moments = array("q", map(launches.moments.__getitem__, own))
+            moments = array("q", map(launches.moment, own))
             self._origins[thread] = self._at(thread, moments, self._paths_at(thread, moments))
 
     def _at(self, thread: int, moments: array[int], paths: Sequence[str | None] = ()) -> _Origins:
@@ -176,7 +184,12 @@ class Launched(Sequence[KernelEvent]):
         trace = self._trace
         inside = {
             kind: spans.innermost(spans.in_order(thread), moments)
-            for kind, spans in (("module", trace.modules), ("frame", trace.frames))
+            for kind, spans in (
+                ("module", trace.modules),
+                ("frame", trace.frames),
+                ("communication", trace.communications),
+                ("title", trace.titles),
+            )
             if thread in spans.by_thread
         }
         around = _Around(
@@ -248,7 +261,7 @@ class Launched(Sequence[KernelEvent]):
         launches, launch = self._trace.launches, self._trace.kernels.launches[number]
         if launch == NONE or (thread := launches.threads[launch]) < 0:
             return None
-        return self._step_ranges.at(self._trace.processes[thread], launches.moments[launch])
+        return self._step_ranges.at(self._trace.processes[thread], launches.moment(launch))
 
     def _find_forward_steps(self) -> None:
         """Find what was open at the forward steps of the backward steps that launched kernels.
@@ -296,10 +309,11 @@ class Launched(Sequence[KernelEvent]):
         name, code = kernels.named[kernels.names[number]]
         grid, block = kernels.sizes[kernels.shapes[number]]
         path = operator = module = operands = None
-        call = 0
+        call, collective = 0, kernels.collectives[number]
         if (found := self._origin(number)) is not None:
             origins, place = found
             path, module = origins.path(place), origins.module(place)
+            collective = origins.collective(place) if collective == NONE else collective
             code = self._code(origins.generated(place), code) or origins.line(place)
             if self._steps and (step := origins.step(place)) in self._steps:
                 forward = self._steps[step]
@@ -322,6 +336,8 @@ class Launched(Sequence[KernelEvent]):
             code,
             call,
             operands,
+            None if collective == NONE else self._trace.collectives[collective],
+            kernels.launches[number],
             self._step(number) if self._step_ranges else None,
         )
 

@@ -7,7 +7,7 @@ and switches that add up what passes through them (NVLink SHARP) send is in `Col
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal
 
@@ -301,4 +301,25 @@ COLLECTIVES = (
         Collective(_one_for_one, MappingProxyType({DIRECT: _whole})),
         pair=True,
     ),
+)
+
+
+def bus_factor(collective: str, gpus: int) -> float | None:
+    """Return bus bandwidth over size a second, as nccl-tests have it; None of what is no collective of theirs.
+
+    Sizes are those of nccl-tests, too: of an all-gather and of a reduce-scatter the whole, of N GPUs together
+    (doc/PERFORMANCE.md there; gather, scatter and sendrecv in src/gather.cu, src/scatter.cu, src/sendrecv.cu).
+    """
+    factor = _BUS_FACTORS.get(collective)
+    return None if factor is None or gpus < 1 else factor(gpus)
+
+
+_BUS_FACTORS: Mapping[str, Callable[[int], float]] = MappingProxyType(
+    {
+        **{row.name: row.collective.bus_factor for row in COLLECTIVES if row.collective is not None},
+        "reduce": _one_for_one,
+        "gather": _others,
+        "scatter": _others,
+        "receive": _one_for_one,
+    }
 )

@@ -30,8 +30,8 @@ from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Outcome, Spread, T
 from rooflens.model.compare.gate import Gate, Gated
 from rooflens.model.program.kernels import ProgramKernel
 from rooflens.model.program.matching import normal_name
+from rooflens.model.program.occupancy import Occupancy
 from rooflens.model.program.program import Program
-from rooflens.model.program.steps import Spent
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
 
 LEAST_COMMON = 1 / 3
@@ -45,10 +45,10 @@ _ALIKE = 1.5
 
 _RANK = re.compile(r"rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
 
-What = Literal["operator", "communication", "copies", "graphs", "idle", "outside", "unchosen", "overlap"]
+What = Literal["operator", "communication", "copies", "graphs", "unknown", "idle", "outside", "unchosen", "overlap"]
 WHATS: tuple[What, ...] = get_args(What)
-"""What a row is: kernels of an operator or function; communication, copies and graphs that nothing hides; time in
-which nothing ran; kernels of no step, and those that were not chosen; what overlaps, to be taken off."""
+"""What a row is: kernels of an operator or function; communication, copies and graphs that nothing hides; graphs of
+which nothing was recorded; time in which nothing ran; kernels of no step, or not chosen; what overlaps, taken off."""
 
 How = Literal["same", "other module", "other kernel", "other shape", "other kernel and shape", "gone", "new"]
 HOWS: tuple[How, ...] = get_args(How)
@@ -444,18 +444,20 @@ class _Side:
 
     def __init__(self, programs: Sequence[Program], label: str, *, is_per_step: bool) -> None:
         self.programs, self.label, self.is_per_step = programs, label, is_per_step
-        self.wall_ns = self.mean(lambda one: self.spent(one).wall_ns)
-        self.hidden_ns = self.mean(self._communication_ns) - self.mean(lambda one: self.spent(one).communication_ns)
+        self.wall_ns = self.mean(lambda one: self.occupancy(one).wall_ns)
+        self.hidden_ns = self.mean(lambda one: self._communication_ns(one) - self.occupancy(one).communication_ns)
         self.sheets = [datasheet_of(one.gpu) for one in programs]
         self.chosen = {id(row) for one in programs for row in one.kernels}
         self.outside_ns = self.mean(self._outside_ns)
         self.overlap_ns = self.mean(
-            lambda one: self.spent(one).kernels_ns - self._outside_ns(one) - sum(map(self._time_ns, _at_work((one,))))
+            lambda one: (
+                self.occupancy(one).kernels_ns - self._outside_ns(one) - sum(map(self._time_ns, _at_work((one,))))
+            )
         )
 
-    def spent(self, program: Program) -> Spent:
-        """Return where the time of a program's steps went, or that of the whole."""
-        return program.steps_spent if self.is_per_step else program.spent
+    def occupancy(self, program: Program) -> Occupancy:
+        """Return what ran in a program's steps, or in all of it."""
+        return program.steps_occupancy if self.is_per_step and program.steps_occupancy else program.occupancy
 
     def mean(self, of: Callable[[Program], float]) -> float:
         """Return a quantity of a step or program, as a mean over ranks."""
@@ -492,12 +494,12 @@ class _Side:
             self.samples(of_steps, time_ns),
         )
 
-    def part(self, of: Callable[[Spent], int], launches: float = 0.0) -> Amount | None:
+    def part(self, of: Callable[[Occupancy], int], launches: float = 0.0) -> Amount | None:
         """Return a part of the time; None if there is none of it."""
-        time_ns = self.mean(lambda one: of(self.spent(one)))
+        time_ns = self.mean(lambda one: of(self.occupancy(one)))
         if not time_ns:
             return None
-        samples = self.samples(lambda one: [of(step.spent) for step in one.steps], time_ns)
+        samples = self.samples(lambda one: [of(step.occupancy) for step in one.steps], time_ns)
         return Amount(time_ns, launches, time_ns / self.wall_ns if self.wall_ns else 0.0, samples_ns=samples)
 
     def rest(self, time_ns: float) -> Amount | None:
@@ -525,7 +527,7 @@ class _Side:
     def record(self) -> ComparedSide:
         """Return what is told of it."""
         steps = sum(len(one.steps) for one in self.programs) if self.is_per_step else None
-        samples = self.samples(lambda one: [step.spent.wall_ns for step in one.steps], self.wall_ns)
+        samples = self.samples(lambda one: [step.occupancy.wall_ns for step in one.steps], self.wall_ns)
         launches = self.mean(lambda one: _launches((one,)) if self.is_per_step else one.launches)
         return ComparedSide(self.label, tuple(self.programs), steps, self.wall_ns, samples, launches)
 
@@ -670,6 +672,7 @@ def _others(base: _Side, head: _Side) -> Iterator[Change]:
         ("communication", "communication", _Side.communication),
         ("copies", "copies", lambda side: side.part(lambda one: one.copies_ns)),
         ("graphs", "graphs", lambda side: side.part(lambda one: one.graphs_ns)),
+        ("unknown", "graphs not recorded", lambda side: side.part(lambda one: one.unknown_ns)),
         ("idle", "idle", lambda side: side.part(lambda one: one.idle_ns)),
         ("outside", "kernels of no step", lambda side: side.rest(side.outside_ns)),
         ("unchosen", "kernels not chosen", _Side.unchosen),
@@ -685,7 +688,7 @@ def _ranks(base: _Side, head: _Side) -> tuple[RankChange, ...]:
     found = []
     for before, after in zip(base.programs, head.programs, strict=True):
         walls = [
-            side.spent(one).wall_ns / (len(one.steps) if side.is_per_step else 1)
+            side.occupancy(one).wall_ns / (len(one.steps) if side.is_per_step else 1)
             for side, one in ((base, before), (head, after))
         ]
         found.append(RankChange(rank_of(before), *walls))

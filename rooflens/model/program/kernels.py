@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from rooflens.model.verdict_classes import Bound, ShownClass
 
 Caches = Literal["cold", "warm", "partly"]
-CACHES: tuple[Caches, ...] = get_args(Caches)
 
 By = Literal["gain", "limit", "time", "communication", "floor"]
-BY: tuple[By, ...] = get_args(By)
 """What a kernel is ranked by: what its best move wins, the time above its floor, all of its time because neither is
 known; those that wait for other GPUs, and those at their floor, come last."""
 
@@ -68,6 +66,8 @@ class ProgramKernel(Struct, frozen=True):
         calls: Calls of the operator, with a fraction if several kernels share one; None if no floor is known.
         peak: The peak behind its floor: `tensor_fp16`; None if no floor is known.
         shapes: Its launches by grid and block, most time first.
+        wall_ns: Its part of the program's time: an instant in which several kernels run is shared among them; what
+            waits for other GPUs has none.
         measured: The median launch of the same kernel in a report beside the timeline; None if no report has it.
         in_steps: Those of its launches that belong to steps of the program; None if that has none.
     """
@@ -100,6 +100,7 @@ class ProgramKernel(Struct, frozen=True):
     calls: float | None = None
     peak: str | None = None
     shapes: tuple[OfShape, ...] = ()
+    wall_ns: float = 0.0
     measured: Analysis | None = None
     in_steps: RowSteps | None = None
 

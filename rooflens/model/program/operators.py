@@ -18,7 +18,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from rooflens.model.program.timeline import Operands
 
-_TYPES: Mapping[str, tuple[str, int]] = MappingProxyType(
+TYPES: Mapping[str, tuple[str, int]] = MappingProxyType(
     {
         "double": ("fp64", 8),
         "float": ("fp32", 4),
@@ -37,6 +37,15 @@ _TYPES: Mapping[str, tuple[str, int]] = MappingProxyType(
         "unsigned char": ("", 1),
         "char": ("int8", 1),
         "bool": ("", 1),
+        "byte": ("", 1),
+        "float8_e4m3fn": ("fp8", 1),
+        "float8_e5m2": ("fp8", 1),
+        "uint16": ("", 2),
+        "uint32": ("", 4),
+        "uint64": ("", 8),
+        "complexhalf": ("", 4),
+        "complexfloat": ("", 8),
+        "complexdouble": ("", 16),
     }
 )
 """PyTorch's name of a type in lower case -> our name for its arithmetic, empty if it has no peak; its bytes."""
@@ -101,7 +110,7 @@ class _Call:
         operands = self._of
         if at >= len(operands.dims) or operands.types[at] in _NO_TENSOR:
             return None
-        known = _TYPES.get(operands.types[at].lower())
+        known = TYPES.get(operands.types[at].lower())
         if known is None:
             raise _UnknownError
         dims = operands.dims[at]

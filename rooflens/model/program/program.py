@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens.format import count
+from rooflens.model.program.communication import Collecting, Communication
+from rooflens.model.program.copies import Copies, copies_of
+from rooflens.model.program.idle import Idle, causes_of
 from rooflens.model.program.kernels import ProgramKernel, in_order, to_profile
 from rooflens.model.program.measure import measure
-from rooflens.model.program.rows import Communication, Rows, Stretch
-from rooflens.model.program.steps import Spent, Step, StepsBy
+from rooflens.model.program.parts import Parts, parted
+from rooflens.model.program.rows import Rows, Stretch
+from rooflens.model.program.steps import Step, StepsBy
 from rooflens.model.program.timeline import NSYS, Timeline
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 
 if TYPE_CHECKING:
+    from rooflens.model.program.occupancy import Occupancy
     from rooflens.model.selecting import Chooser
     from rooflens.model.unprofiled import Unprofiled
 
@@ -38,6 +43,10 @@ class Program(Struct, frozen=True):
         gpu: Name of the GPU in the timeline, or else of the given one; None without either.
         has_datasheet: Whether the peaks of that GPU are known.
         unprofiled: Its time, gaps and overlaps.
+        occupancy: What ran, each instant counted once.
+        idle: The causes of its idle time, most first; they add up to it.
+        copies: Its copies and memsets by direction and kind of memory, most time first.
+        graph_hint: How to record what ran in graphs; None where all of it is known.
         kernels: The selected kernels: most to win first; then those with an unknown gain, by time; then those that wait
             for other GPUs, and those at their floor.
         every: All kernels, selected or not.
@@ -50,8 +59,7 @@ class Program(Struct, frozen=True):
         steps: Its steps, in order; empty if none were found.
         steps_by: How they were found.
         outside_ns: Time of kernels that belong to no step, between the first step and the end of the last.
-        spent: Where the time from the first to the last kernel went.
-        steps_spent: Where the time of the steps went; that of the whole program if it has none.
+        steps_occupancy: What ran in its steps, each instant counted once; None if it has none.
     """
 
     source: str
@@ -59,6 +67,7 @@ class Program(Struct, frozen=True):
     gpu: str | None
     has_datasheet: bool
     unprofiled: Unprofiled
+    occupancy: Occupancy
     kernels: tuple[ProgramKernel, ...]
     every: tuple[ProgramKernel, ...]
     unknown: tuple[Unknown, ...]
@@ -67,14 +76,21 @@ class Program(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     is_synthetic: bool = False
     rank: int | None = None
+    idle: tuple[Idle, ...] = ()
+    copies: tuple[Copies, ...] = ()
+    graph_hint: str | None = None
     steps: tuple[Step, ...] = ()
     steps_by: StepsBy | None = None
     outside_ns: int = 0
-    spent: Spent = Spent()
-    steps_spent: Spent = Spent()
+    steps_occupancy: Occupancy | None = None
 
     def __repr__(self) -> str:
         return f"<Program of {self.source}: {count(len(self.kernels), 'row')}, {count(self.launches, 'launch')}>"
+
+    @property
+    def parts(self) -> Parts:
+        """Where its time goes: parts that add up to it."""
+        return parted(self.occupancy, self.every, self.idle)
 
     @property
     def time_ns(self) -> int:
@@ -127,8 +143,8 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         InputError: The timeline is damaged.
     """
     given = None if gpu is None else the_datasheet(gpu)
-    rows = Rows(chooser)
-    unprofiled = measure(timeline, rows.take, rows.log.take_other)
+    rows = Rows(chooser, Collecting(timeline))
+    measured = measure(timeline, rows.take)
     own = datasheet_of(timeline.gpu)
     sheet = own or given
     notes = [*timeline.notes]
@@ -137,7 +153,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         notes.append(f"{named}, so that no kernel has a floor: `--gpu NAME` gives it")
     elif own and given and own.id != given.id:
         notes.append(f"--gpu {given.id} is not used: the timeline names {timeline.gpu}")
-    steps = rows.steps()
+    steps = rows.steps(timeline.others)
     kernels, wanted = rows.kernels(sheet, steps)
     if sheet is not None and not any(one.shape for one in kernels):
         how = "an nsys export has none" if timeline.kind == NSYS else "`record_shapes=True` records them"
@@ -158,20 +174,23 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         kind=timeline.kind,
         gpu=timeline.gpu if own or sheet is None else sheet.name,
         has_datasheet=sheet is not None,
-        unprofiled=unprofiled,
+        unprofiled=measured.unprofiled,
+        occupancy=measured.occupancy,
         kernels=in_order(wanted),
         every=in_order(kernels),
         unknown=_unknown(kernels, total_ns),
         stretches=rows.stretches(),
-        communication=rows.communication(total_ns),
+        communication=rows.collecting.communication(total_ns, sheet),
         notes=(*notes, *(("it was written by a generator, not recorded on a GPU",) if timeline.is_synthetic else ())),
         is_synthetic=timeline.is_synthetic,
         rank=timeline.rank,
+        idle=causes_of(measured.gaps, timeline.host, measured.occupancy.wall_ns),
+        copies=copies_of(timeline.others),
+        graph_hint=timeline.graph_hint,
         steps=steps.each,
         steps_by=steps.by,
         outside_ns=steps.outside_ns,
-        spent=steps.program,
-        steps_spent=steps.spent,
+        steps_occupancy=steps.occupancy,
     )
 
 

@@ -16,13 +16,17 @@ from msgspec import Struct
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.program.floors import LAUNCH_NS, ROUNDED_NS, Floors, floor_of, limit_of
+from rooflens.model.program.idle import LAUNCH_GAP_NS
 from rooflens.model.program.kernels import OfShape, ProgramKernel
 from rooflens.model.program.operators import OddOperandsError, work_of_call
 from rooflens.model.program.steps import Log, RowSteps, Steps
-from rooflens.model.program.timeline import KernelEvent, Operands
+from rooflens.model.program.timeline import BusyEvent, KernelEvent, Operands
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rooflens.model.predict.forecast import Forecast
+    from rooflens.model.program.communication import Collecting
     from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.model.selecting import Chooser
     from rooflens.model.unprofiled import Shape
@@ -31,28 +35,11 @@ if TYPE_CHECKING:
 STRETCH_LAUNCHES = 8
 """So many consecutive launches, each shorter than the gap before it, make a launch-bound stretch."""
 
-LAUNCH_GAP_NS = 100_000
-"""Launching never takes longer than this: in a longer gap the host did something else, or waited."""
 
 _AT_FLOOR = 1.33
 """A kernel within this factor of its floor is not latency-bound."""
 
 _NUMBER = re.compile(r"\d+")
-
-
-class Communication(Struct, frozen=True):
-    """Kernels that wait for other GPUs.
-
-    Attributes:
-        time_ns: The sum of their times.
-        share: `time_ns` over the time of all launches of the program.
-        alone_ns: Time in which only such kernels ran on the GPU.
-    """
-
-    count: int
-    time_ns: int
-    share: float
-    alone_ns: int
 
 
 class Stretch(Struct, frozen=True):
@@ -76,7 +63,7 @@ class Stretch(Struct, frozen=True):
     nvtx_range: str | None
 
 
-class _Row:
+class Row:
     """Collects the launches of a kernel."""
 
     def __init__(self, event: KernelEvent, index: int) -> None:
@@ -84,6 +71,8 @@ class _Row:
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
         self.times_ns, self.calls, self.places = array("q"), array("q"), array("q")
         self.gap_ns = self.launch_gap_ns = 0
+        self.wall_ns = 0.0
+        self.is_communication = False
         self._shapes: dict[tuple[Shape, Shape], list[int]] = {}
         self.origins: Counter[tuple[str | None, str | None, str | None]] = Counter()
 
@@ -139,34 +128,13 @@ class _Row:
         return order[len(order) // 2]
 
 
-class _Busy:
-    """Measures the time in which any of some launches ran; they are added in start order."""
-
-    def __init__(self, time_ns: int = 0, end_ns: int | None = None) -> None:
-        self.time_ns, self._end_ns = time_ns, end_ns
-
-    def run(self, event: KernelEvent) -> None:
-        """Add a launch's time, without the part that overlaps earlier launches."""
-        begin_ns, end_ns = event.start_ns, event.start_ns + event.duration_ns
-        if self._end_ns is not None and self._end_ns > begin_ns:
-            begin_ns = self._end_ns
-        if end_ns > begin_ns:
-            self.time_ns += end_ns - begin_ns
-            self._end_ns = end_ns
-
-    def copied(self) -> _Busy:
-        """Return another one with what ran so far."""
-        return _Busy(self.time_ns, self._end_ns)
-
-
 class Rows:
     """Collects all kernels of a timeline, and the stretches where launches came too slowly."""
 
-    def __init__(self, chooser: Chooser | None = None) -> None:
+    def __init__(self, chooser: Chooser | None, collecting: Collecting) -> None:
         self._chooser = chooser
-        self._rows: dict[tuple[str, str | None, int, bool], _Row] = {}
-        self._busy: defaultdict[int, _Busy] = defaultdict(_Busy)
-        self._working: dict[int, _Busy] = {}
+        self.collecting = collecting
+        self._rows: dict[tuple[str, str | None, int, bool], Row] = {}
         self._functions: dict[str, str] = {}
         self._waiting: set[str] = set()
         self._launched: Counter[str] = Counter()
@@ -178,18 +146,19 @@ class Rows:
         self.odd_count = 0
         self.log = Log()
 
-    def take(self, event: KernelEvent, gap_ns: int) -> None:
-        """Add a launch, and the idle time of its GPU before it."""
+    def take(self, event: KernelEvent, gap_ns: int) -> Row:
+        """Add a launch, and the idle time of its GPU before it; return its row."""
         is_in_range = self._chooser is None or self._chooser.is_in_range(event.nvtx_range or "")
         key = event.name, event.operator, id(event.operands), is_in_range  # equal operands are one, which its row keeps
         row = self._rows.get(key)
         if row is None:
-            row = self._rows[key] = _Row(event, len(self._rows))
+            row = self._rows[key] = Row(event, len(self._rows))
         function = self._functions.get(event.name)
         if function is None:
             function = self._functions[event.name] = function_of(bare_name(event.name))
             if waits_for_ranks(function):
                 self._waiting.add(function)
+        row.is_communication = function in self._waiting
         row.add(event, gap_ns, self._launched[function])
         self._launched[function] += 1
         self.log.take(event, row.index)
@@ -198,23 +167,8 @@ class Rows:
         if self._first_ns is None:
             self._first_ns = event.start_ns
         self._follow(event, gap_ns)
-        busy = self._busy[event.device]
-        if function not in self._waiting:
-            if event.device in self._working:
-                self._working[event.device].run(event)
-        elif event.device not in self._working:  # until then both ran alike
-            self._working[event.device] = busy.copied()
-        busy.run(event)
-
-    def communication(self, total_ns: int) -> Communication | None:
-        """Sum up the kernels that wait for other GPUs; None if there are none."""
-        own = [row for row in self._rows.values() if waits_for_ranks(self._functions[row.name])]
-        if not own:
-            return None
-        time_ns = sum(sum(row.times_ns) for row in own)
-        alone_ns = sum(self._busy[device].time_ns - one.time_ns for device, one in self._working.items())
-        launches = sum(len(row.times_ns) for row in own)
-        return Communication(launches, time_ns, time_ns / total_ns if total_ns else 0.0, alone_ns)
+        self.collecting.take(event, gap_ns, waits=function in self._waiting)
+        return row
 
     def _follow(self, event: KernelEvent, gap_ns: int) -> None:
         """Continue or end a stretch of launches that come too slowly."""
@@ -253,10 +207,10 @@ class Rows:
             self._end(device)
         return tuple(sorted(self._stretches, key=lambda one: -one.gap_ns))
 
-    def steps(self) -> Steps:
-        """Find the steps of the program."""
-        names = [row.name for row in self._rows.values()]
-        return self.log.steps(names, [waits_for_ranks(self._functions[name]) for name in names])
+    def steps(self, others: Iterable[BusyEvent]) -> Steps:
+        """Find the steps of the program, with its copies and graphs."""
+        rows = self._rows.values()
+        return self.log.steps([row.name for row in rows], [row.is_communication for row in rows], others)
 
     def kernels(self, gpu: Datasheet | None, steps: Steps) -> tuple[list[ProgramKernel], list[ProgramKernel]]:
         """Return all kernels, with floors if a GPU is known; then the selected ones."""
@@ -273,7 +227,7 @@ class Rows:
         names = self._chooser.named(one.name for one in in_range)
         return every, [one for one in in_range if one.name in names]
 
-    def _kernel(self, row: _Row, floors: Floors, total_ns: int, in_steps: RowSteps | None) -> ProgramKernel:
+    def _kernel(self, row: Row, floors: Floors, total_ns: int, in_steps: RowSteps | None) -> ProgramKernel:
         found = self._found(row, floors)
         parts = [self._part(*launch) for launch in zip(row.calls, row.times_ns, strict=True)] if found else []
         time_ns, typical = sum(row.times_ns), row.typical()
@@ -310,14 +264,15 @@ class Rows:
             bound=bound,
             or_bound=or_bound,
             launch=row.places[typical],
-            is_communication=waits_for_ranks(self._functions[row.name]),
+            is_communication=row.is_communication,
             calls=sum(parts) if found else None,
             peak=found.peak if found else None,
             shapes=row.shapes(),
             in_steps=in_steps,
+            wall_ns=row.wall_ns,
         )
 
-    def _found(self, row: _Row, floors: Floors) -> Forecast | None:
+    def _found(self, row: Row, floors: Floors) -> Forecast | None:
         """Forecast the call behind a kernel; None if what it must do, or the GPU, is unknown."""
         try:
             work = work_of_call(row.operator, row.operands)
@@ -333,7 +288,7 @@ class Rows:
 
 
 def _class_of(
-    row: _Row, time_ns: int, floor_ns: float | None, found: Forecast | None
+    row: Row, time_ns: int, floor_ns: float | None, found: Forecast | None
 ) -> tuple[Bound, tuple[Bound, ...]]:
     """Judge a kernel without counters, by its gaps and its distance from the floor."""
     if row.launch_gap_ns > time_ns:

@@ -17,10 +17,11 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from heapq import merge
-from itertools import islice, pairwise
-from operator import eq
+from itertools import chain, islice, pairwise
+from operator import eq, itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
+from rooflens.model.program.occupancy import COMMUNICATION, COPY, GRAPH, KERNEL, UNKNOWN, Occupancy
 from rooflens.model.program.timeline import BusyEvent, KernelEvent, StepRange
 
 if TYPE_CHECKING:
@@ -139,40 +140,6 @@ def _is_in_turn(name: str, of: Mapping[Hashable, Sequence[Span]]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """Where the time of the GPUs went: parts that add up to `wall_ns`, in nanoseconds, summed over GPUs.
-
-    Attributes:
-        wall_ns: From begin to end; of a whole program from the first to the last kernel of each GPU.
-        kernels_ns: A kernel ran that does not wait for other GPUs.
-        graphs_ns: No such kernel, but a graph that was traced as one.
-        communication_ns: None of these, but a kernel that waits for other GPUs.
-        copies_ns: None of these, but a copy or a memset.
-    """
-
-    wall_ns: int = 0
-    kernels_ns: int = 0
-    graphs_ns: int = 0
-    communication_ns: int = 0
-    copies_ns: int = 0
-
-    @property
-    def idle_ns(self) -> int:
-        """Nothing ran."""
-        return self.wall_ns - self.kernels_ns - self.communication_ns - self.graphs_ns - self.copies_ns
-
-    def __add__(self, other: Spent) -> Spent:
-        """Add up."""
-        return Spent(
-            self.wall_ns + other.wall_ns,
-            self.kernels_ns + other.kernels_ns,
-            self.graphs_ns + other.graphs_ns,
-            self.communication_ns + other.communication_ns,
-            self.copies_ns + other.copies_ns,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
     """One step of a program on its GPUs.
 
@@ -182,7 +149,7 @@ class Step:
         begin_ns, end_ns: From the first launch of the program: where its first kernel begins, and that of the next.
         kernel_ns: Times of its launches; those that overlap count in full.
         launches: How many.
-        spent: Where the time between begin and end went.
+        occupancy: What ran between begin and end, each instant counted once.
     """
 
     index: int
@@ -191,7 +158,7 @@ class Step:
     end_ns: int
     kernel_ns: int
     launches: int
-    spent: Spent
+    occupancy: Occupancy
 
     @property
     def wall_ns(self) -> int:
@@ -201,7 +168,7 @@ class Step:
     @property
     def idle_ns(self) -> int:
         """The GPUs did nothing."""
-        return self.spent.idle_ns
+        return self.occupancy.idle_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,20 +194,18 @@ class Steps:
         rows: The launches of each row in steps, by its index; empty without steps.
         outside_ns: Time of kernels that belong to no step, and do not wait for other GPUs, between the first and the
             end of the last.
-        spent: Where the time of all steps went.
-        program: Where the time of the whole program went.
+        occupancy: What ran in all of them, each instant counted once; None without steps.
     """
 
     by: StepsBy | None
-    each: tuple[Step, ...]
-    rows: tuple[RowSteps, ...]
-    outside_ns: int
-    spent: Spent
-    program: Spent
+    each: tuple[Step, ...] = ()
+    rows: tuple[RowSteps, ...] = ()
+    outside_ns: int = 0
+    occupancy: Occupancy | None = None
 
 
-_KERNEL, _GRAPH, _COMMUNICATION, _COPY = range(4)
-"""What something is that runs; where several run, the first of these counts."""
+_LEVELS = 5
+_KINDS: Mapping[str, int] = {"copy": COPY, "memset": COPY, "graph": GRAPH, "unknown": UNKNOWN}
 
 
 class Log:
@@ -250,7 +215,6 @@ class Log:
         self._starts, self._ends = array("q"), array("q")
         self._rows, self._lanes, self._steps = array("i"), array("i"), array("i")
         self._lane_of: dict[tuple[int, int], int] = {}
-        self._others: list[tuple[int, int, int, int]] = []
         self._named: dict[int, str] = {}
         self._is_profilers = False
 
@@ -268,39 +232,20 @@ class Log:
                 self._named[event.step.number] = event.step.name
                 self._is_profilers = event.step.name.startswith(_PROFILER)
 
-    def take_other(self, event: BusyEvent) -> None:
-        """Add a copy or a graph."""
-        kind = _GRAPH if event.is_graph else _COPY
-        self._others.append((event.start_ns, event.start_ns + event.duration_ns, event.device, kind))
-
-    def steps(self, row_names: Sequence[str], waiting: Sequence[bool]) -> Steps:
+    def steps(self, row_names: Sequence[str], waiting: Sequence[bool], others: Iterable[BusyEvent]) -> Steps:
         """Find the steps.
 
         Args:
             row_names: The kernel of each row.
             waiting: Whether the kernels of each row wait for other GPUs.
+            others: Copies and graphs, in the order in which they began; gone through twice.
         """
-        windows = self._windows()
-        ends = (
-            min((one[0] for one in windows.values()), default=0),
-            max((one[1] for one in windows.values()), default=0),
-        )
         found, by = self._steps, self._by_ranges()
         if by is None:
             found, by = self._by_repetition(row_names)
-        if by is None:
-            (whole,) = self._spent(ends, windows, waiting) or (Spent(),)
-            return Steps(None, (), (), 0, whole, whole)
-        return self._told(found, by, windows, ends, waiting)
+        return Steps(None) if by is None else self._told(found, by, waiting, others)
 
-    def _told(
-        self,
-        steps: array[int],
-        by: StepsBy,
-        windows: Mapping[int, tuple[int, int]],
-        ends: tuple[int, int],
-        waiting: Sequence[bool],
-    ) -> Steps:
+    def _told(self, steps: array[int], by: StepsBy, waiting: Sequence[bool], others: Iterable[BusyEvent]) -> Steps:
         """Sum up rows and steps."""
         begins: dict[int, int] = {}
         last = 0
@@ -323,52 +268,54 @@ class Log:
             counts[row] += 1
             of_step[place][0] += end - start
             of_step[place][1] += 1
-        # Bounds must grow: those of the whole program stand around those of the steps.
-        before, *parts = self._spent((ends[0], *bounds, max(ends[1], last)), windows, waiting)
-        after = parts.pop()
+        occupancies = self._occupancies(bounds, waiting, others)
+        began = self._starts[0]
         each = tuple(
             Step(
                 place,
                 self._named.get(step),
-                begin - ends[0],
-                end - ends[0],
+                begin - began,
+                end - began,
                 of_step[place][0],
                 of_step[place][1],
-                spent,
+                occupancy,
             )
-            for (step, place), (begin, end), spent in zip(ordered.items(), pairwise(bounds), parts, strict=True)
+            for (step, place), (begin, end), occupancy in zip(
+                ordered.items(), pairwise(bounds), occupancies, strict=True
+            )
         )
-        within = sum(parts, Spent())
         rows = tuple(map(RowSteps, times, counts))
-        return Steps(by, each, rows, outside_ns, within, before + within + after)
+        return Steps(by, each, rows, outside_ns, _added(occupancies))
 
-    def _windows(self) -> dict[int, tuple[int, int]]:
+    def _windows(self, others: Iterable[BusyEvent]) -> dict[int, tuple[int, int]]:
         """Return when the first kernel or graph of each GPU began, and the last ended."""
         found: dict[int, tuple[int, int]] = {}
         devices = [device for device, _ in self._lane_of]
-        kernels = (
-            (start, end, devices[lane]) for start, end, lane in zip(self._starts, self._ends, self._lanes, strict=True)
+        columns = zip(self._starts, self._ends, self._lanes, strict=True)
+        kernels = ((start, end, devices[lane]) for start, end, lane in columns)
+        graphs = (
+            (one.start_ns, one.start_ns + one.duration_ns, one.device) for one in others if _KINDS[one.kind] != COPY
         )
-        graphs = (one[:3] for one in self._others if one[3] == _GRAPH)
-        for start, end, device in (*kernels, *graphs):
+        for start, end, device in chain(kernels, graphs):
             first, last = found.get(device, (start, end))
             found[device] = min(first, start), max(last, end)
         return found
 
-    def _spent(
-        self, bounds: Sequence[int], windows: Mapping[int, tuple[int, int]], waiting: Sequence[bool]
-    ) -> list[Spent]:
-        """Part the time between each two of some moments, which are in order."""
-        meters = {device: _Meter(*window) for device, window in windows.items()}
+    def _occupancies(
+        self, bounds: Sequence[int], waiting: Sequence[bool], others: Iterable[BusyEvent]
+    ) -> list[Occupancy]:
+        """Say what ran between each two of some moments, which are in order."""
+        meters = {device: _Meter(*window) for device, window in self._windows(others).items()}
         devices = [device for device, _ in self._lane_of]
         kernels = (
-            (start, end, devices[lane], _COMMUNICATION if waiting[row] else _KERNEL)
+            (start, end, devices[lane], COMMUNICATION if waiting[row] else KERNEL)
             for start, end, lane, row in zip(self._starts, self._ends, self._lanes, self._rows, strict=True)
         )
+        rest = ((one.start_ns, one.start_ns + one.duration_ns, one.device, _KINDS[one.kind]) for one in others)
         read: list[tuple[int, ...]] = []
         left = iter(bounds)
         due = next(left, None)
-        for start, end, device, kind in merge(kernels, sorted(self._others)):
+        for start, end, device, kind in merge(kernels, rest, key=itemgetter(0)):
             while due is not None and due <= start:
                 read.append(_read(meters.values(), due))
                 due = next(left, None)
@@ -377,7 +324,7 @@ class Log:
         while due is not None:
             read.append(_read(meters.values(), due))
             due = next(left, None)
-        return [Spent(*(after - before for before, after in zip(*both, strict=True))) for both in pairwise(read)]
+        return [Occupancy(*(after - before for before, after in zip(*both, strict=True))) for both in pairwise(read)]
 
     def _by_ranges(self) -> StepsBy | None:
         """Say how ranges mark the steps; None if no two of them launched anything."""
@@ -422,26 +369,30 @@ class _Meter:
 
     def __init__(self, first_ns: int, last_ns: int) -> None:
         self._first_ns, self._last_ns = first_ns, last_ns
-        self._reached = [first_ns] * 4
-        self._busy = [0] * 4
+        self._reached = [first_ns] * _LEVELS
+        self._busy = [0] * _LEVELS
 
     def run(self, start_ns: int, end_ns: int, kind: int) -> None:
         """Add something; before the first kernel and after the last nothing counts."""
         begin_ns, end_ns = max(start_ns, self._first_ns), min(end_ns, self._last_ns)
-        for level in range(kind, 4):
+        for level in range(kind, _LEVELS):
             if end_ns > self._reached[level]:
                 self._busy[level] += end_ns - max(begin_ns, self._reached[level])
                 self._reached[level] = end_ns
 
     def at(self, moment_ns: int) -> tuple[int, ...]:
-        """Return the time until a moment: all of it, and what each kind alone was busy for."""
+        """Return the time until a moment: all of it, what each kind alone was busy for, and the rest."""
         wall_ns = max(0, min(moment_ns, self._last_ns) - self._first_ns)
         until = [busy - max(0, reach - moment_ns) for busy, reach in zip(self._busy, self._reached, strict=True)]
-        return (wall_ns, until[0], *(later - earlier for earlier, later in pairwise(until)))
+        return (wall_ns, until[0], *(later - earlier for earlier, later in pairwise((*until, wall_ns))))
 
 
 def _read(meters: Iterable[_Meter], moment_ns: int) -> tuple[int, ...]:
     return tuple(map(sum, zip(*(meter.at(moment_ns) for meter in meters), strict=True)))
+
+
+def _added(several: Iterable[Occupancy]) -> Occupancy:
+    return Occupancy(*map(sum, zip(*several, strict=True)))
 
 
 def repeated(sequence: Sequence[int]) -> int | None:

@@ -98,8 +98,8 @@ CHANGE = fixed(
         "what",
         choice(*WHATS),
         "kernels of an operator, or of a function where a side names no operators; communication, copies and graphs "
-        "that nothing hides; time in which nothing ran; kernels of no step, and those that were not chosen; what "
-        "overlaps, taken off",
+        "that nothing hides; graphs of which nothing was recorded; time in which nothing ran; kernels of no step, or "
+        "not chosen; what overlaps, taken off",
         value=attrgetter("change.what"),
     ),
     Key("name", TEXT, "the operator or function", value=attrgetter("change.name")),

@@ -25,7 +25,9 @@ def measured(
 ) -> Unprofiled:
     """Measure an export of one kernel's launches."""
     launches = [Launched(NAME, start, end, device) for device, start, end in kernels]
-    return measure(read_export(write_export(path / "t.sqlite", launches, copies=copies, graphs=graphs, gpus=())))
+    return measure(
+        read_export(write_export(path / "t.sqlite", launches, copies=copies, graphs=graphs, gpus=()))
+    ).unprofiled
 
 
 def test_an_export_gives_gaps_and_launch_counts(tmp_path: Path) -> None:
@@ -102,7 +104,7 @@ def test_ranges_are_found_through_the_call_that_launched(tmp_path: Path) -> None
     found = {event.name: event.nvtx_range for event in timeline.kernels}
     assert found == {"a": "epoch/step/forward", "b": "epoch", "c": None, "d": None}
     assert [*timeline.notes] == ["2 processes ran kernels; they are taken together"]
-    assert [entry.nvtx_range for entry in measure(timeline).launch_counts][:1] == ["epoch/step/forward"]
+    assert [entry.nvtx_range for entry in measure(timeline).unprofiled.launch_counts][:1] == ["epoch/step/forward"]
 
 
 def test_columns_that_an_old_export_lacks_read_as_nothing(tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_columns_that_an_old_export_lacks_read_as_nothing(tmp_path: Path) -> Non
     timeline = read_export(path)
     (event,) = timeline.kernels
     assert (event.name, event.grid, event.start_ns, event.duration_ns) == ("gemm", None, 5, 4)
-    assert (timeline.gpu, measure(timeline).launches) == (None, 1)
+    assert (timeline.gpu, measure(timeline).unprofiled.launches) == (None, 1)
 
 
 def test_the_gpu_is_named_where_there_is_one(tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_nothing_appears_beside_an_export(tmp_path: Path) -> None:
     export = write_export(tmp_path / "t.sqlite", [Launched("a", 0, 1)])
     with closing(sqlite3.connect(export)) as database:
         database.execute("PRAGMA journal_mode = WAL")
-    assert measure(read_export(export)).launches == 1
+    assert measure(read_export(export)).unprofiled.launches == 1
     assert [*tmp_path.iterdir()] == [export]
     with closing(sqlite3.connect(export)) as database:
         database.execute("INSERT INTO StringIds VALUES (99, 'x')")
@@ -158,7 +160,7 @@ def test_nothing_appears_beside_an_export(tmp_path: Path) -> None:
             read_export(export)
         assert "journal_mode = DELETE" in caught.value.hint
         assert sorted(tmp_path.iterdir()) == before
-    assert measure(read_export(export)).launches == 1
+    assert measure(read_export(export)).unprofiled.launches == 1
 
 
 def test_ranges_within_one_another_are_cut_with_a_note(tmp_path: Path) -> None:

@@ -1,0 +1,196 @@
+"""Why a GPU was idle: what the host did in each gap, on the thread that launched what ended it.
+
+A gap has one cause, by the first of these that holds:
+
+- `unknown`: the timeline does not say which call launched the work that ended it.
+- `queued`: that call returned before the gap began, or in its first half: the work was there, and waited for something
+  else, such as another stream, an event, or other GPUs.
+- `synchronizing`: when the gap began, that thread was in a call that waits for the GPU, such as
+  `cudaStreamSynchronize` or a blocking copy: so the host could launch nothing ahead. Not where something else that
+  began after that took most of a gap that is longer than a launch.
+- `launching`: the gap is no longer than a launch may take, or the call that launched took most of it.
+- `host`: else. The host did something else.
+
+The operator is what a thread had open for at least half of the time from the begin of the gap to the end of the call
+that launched, or around the call that it waited in: the outermost that is registered by a library, as `aten::item`,
+else the innermost. A gap without one is named by the innermost range that is open for as long, else by the line of
+code, and else by the operator or kernel that ended it, as is one whose work was queued, unless it is as short as what
+lies between any two kernels.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rooflens.model.program.timeline import NO_CALL, Call, HostSpan, Opened, waits_for_gpu
+
+if TYPE_CHECKING:
+    from rooflens.model.program.occupancy import Gaps
+    from rooflens.model.program.timeline import Host
+
+IdleKind = Literal["launching", "synchronizing", "host", "queued", "unknown"]
+
+
+LAUNCH_GAP_NS = 100_000
+"""Launching never takes longer than this: in a longer gap the host did something else, or waited."""
+
+_NEXT_NS = 10_000
+"""A GPU goes on from a kernel to the next in less, whatever waits in its queue."""
+
+_REGISTERED = re.compile(r"(?!autograd::|torch::autograd)[a-z_]\w*::\w")
+"""An operator of a library, as `aten::mm`, and no step of the engine that runs backward."""
+
+_STEP = re.compile(r"ProfilerStep#\d+")
+
+
+class Idle(Struct, frozen=True):
+    """The gaps of one cause.
+
+    Attributes:
+        kind: What the host did.
+        operator: The operator that it was in.
+        call: The call of CUDA or of the system that it was in.
+        nvtx_range: The innermost range in the longest gap.
+        code: File and line of the program in the longest gap.
+        before: The operator or kernel that ended the longest gap.
+        count: Gaps.
+        gap_ns: Their time.
+        longest_ns: The longest of them.
+        share: Of the program's time.
+    """
+
+    kind: IdleKind
+    operator: str | None
+    call: str | None
+    nvtx_range: str | None
+    code: str | None
+    before: str | None
+    count: int
+    gap_ns: int
+    longest_ns: int
+    share: float
+
+
+class _Cause(NamedTuple):
+    kind: IdleKind
+    operator: str | None = None
+    call: str | None = None
+    nvtx_range: str | None = None
+    code: str | None = None
+
+
+def causes_of(gaps: Iterable[Gaps], host: Host | None, wall_ns: int) -> tuple[Idle, ...]:
+    """Find the cause of each gap, and add up those with the same.
+
+    Args:
+        gaps: The gaps of each GPU.
+        host: What the host did; None if nothing of it was recorded.
+        wall_ns: The time of the program.
+    """
+    found: dict[tuple[str | None, ...], Idle] = {}
+    for one in gaps:
+        for at, cause in _causes(one, host):
+            gap_ns = one.ends[at] - one.starts[at]
+            before = None if cause.kind == "queued" and gap_ns < _NEXT_NS else one.before[at]
+            _add(Idle(*cause, before, 1, gap_ns, gap_ns, 0.0), found)
+    return _shared(found.values(), wall_ns)
+
+
+def added(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
+    """Add up gaps of the same causes, as of several programs."""
+    found: dict[tuple[str | None, ...], Idle] = {}
+    for one in idle:
+        _add(one, found)
+    return _shared(found.values(), wall_ns)
+
+
+def _add(one: Idle, found: dict[tuple[str | None, ...], Idle]) -> None:
+    """Add gaps to those of the same cause; where they say more than that, the longest gap says it."""
+    place = None if one.operator or one.call else one.nvtx_range or one.code or one.before
+    key = one.kind, one.operator, one.call, place
+    if (known := found.get(key)) is None:
+        found[key] = one
+        return
+    longest = max(known, one, key=lambda each: each.longest_ns)
+    found[key] = replace(longest, count=known.count + one.count, gap_ns=known.gap_ns + one.gap_ns)
+
+
+def _shared(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
+    shared = (replace(one, share=one.gap_ns / wall_ns if wall_ns else 0.0) for one in idle)
+    return tuple(sorted(shared, key=lambda one: (-one.gap_ns, one.kind, one.operator or "", one.call or "")))
+
+
+def _causes(gaps: Gaps, host: Host | None) -> Iterator[tuple[int, _Cause]]:
+    """Yield the number of each gap with its cause."""
+    if host is None:
+        yield from ((at, _Cause("unknown")) for at in range(len(gaps.starts)))
+        return
+    waiting: defaultdict[int, array[int]] = defaultdict(lambda: array("q"))
+    began, returned = array("q"), array("q")
+    for at, call in enumerate(host.calls(gaps.calls)):
+        began.append(call.start_ns)
+        returned.append(call.end_ns)
+        half_ns = gaps.starts[at] + (gaps.ends[at] - gaps.starts[at]) // 2
+        if call.thread == NO_CALL:
+            yield at, _Cause("unknown")
+        elif call.end_ns <= half_ns:
+            yield at, _Cause("queued")
+        else:
+            waiting[call.thread].append(at)
+    for thread, own in waiting.items():
+        begins = array("q", (gaps.starts[at] for at in own))
+        middles = array("q", ((gaps.starts[at] + min(returned[at], gaps.ends[at])) // 2 for at in own))
+        for at, begin, middle in zip(own, host.opened(thread, begins), host.opened(thread, middles), strict=True):
+            window = gaps.starts[at], min(returned[at], gaps.ends[at])
+            yield at, _cause(gaps.ends[at], window, Call(thread, began[at], returned[at]), begin, middle)
+
+
+def _cause(end_ns: int, window: tuple[int, int], launch: Call, begin: Opened, middle: Opened) -> _Cause:
+    """Judge one gap whose launch came late.
+
+    Args:
+        end_ns: Its end.
+        window: From its begin to the return of the call that launched.
+        launch: That call.
+        begin: What the thread had open at the begin of the window.
+        middle: The same for its middle.
+    """
+    start_ns = window[0]
+    operators, ranges = _long(middle.operators, window), _long(middle.ranges, window)
+    calls = [one for one in _long(middle.calls, window) if one.start_ns != launch.start_ns]
+    operator, innermost = _operator(operators), _range(ranges)
+    is_long = end_ns - start_ns > LAUNCH_GAP_NS
+    waited = [one for one in begin.calls if waits_for_gpu(one.name) and one.start_ns != launch.start_ns]
+    does_other = is_long and any(one.start_ns > start_ns for one in (*operators, *ranges, *calls))
+    if waited and not does_other:
+        call = waited[-1]
+        around = [one for one in begin.operators if one.start_ns <= call.start_ns and one.end_ns >= call.end_ns]
+        return _Cause("synchronizing", _operator(around), call.name, _range(begin.ranges), begin.code)
+    took_ns = min(launch.end_ns, window[1]) - max(launch.start_ns, start_ns)
+    kind: IdleKind = "host" if is_long and 2 * took_ns < window[1] - start_ns else "launching"
+    call_name = calls[-1].name if calls and kind == "host" else None
+    return _Cause(kind, operator, call_name, innermost, middle.code)
+
+
+def _long(spans: Sequence[HostSpan], window: tuple[int, int]) -> list[HostSpan]:
+    """Return those that are open for at least half of a window."""
+    start_ns, end_ns = window
+    return [one for one in spans if 2 * (min(one.end_ns, end_ns) - max(one.start_ns, start_ns)) >= end_ns - start_ns]
+
+
+def _operator(operators: Sequence[HostSpan]) -> str | None:
+    """Return the outermost operator of a library, else the innermost one."""
+    names = [one.name for one in operators]
+    return next(filter(_REGISTERED.match, names), names[-1] if names else None)
+
+
+def _range(ranges: Sequence[HostSpan]) -> str | None:
+    """Return the innermost range that is no step of the profiler."""
+    return next((one.name for one in reversed(ranges) if not _STEP.fullmatch(one.name)), None)

@@ -1,0 +1,228 @@
+"""What runs on one GPU at each instant, in one pass over its events in start order."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from heapq import heappop, heappush, heappushpop
+from typing import NamedTuple, Protocol
+
+from rooflens.model.program.timeline import NO_CALL
+
+KERNEL, GRAPH, COMMUNICATION, COPY, UNKNOWN = range(5)
+"""What may run, in the order in which an instant goes to one of them."""
+
+_MOST_KERNELS, _MOST_OTHERS = 1024, 2
+"""Most running at once that are followed one by one, those that end last: more kernels than a GPU runs at once; of
+others a third neither changes whether one runs, nor whether two do."""
+
+
+class Credited(Protocol):
+    """Something that gets its part of each instant in which a kernel of it ran."""
+
+    wall_ns: float
+
+
+class Timed(Protocol):
+    """The launches of a kernel, which get the gaps around each."""
+
+    name: str
+    gaps_ns: array[int]
+
+
+class Occupancy(NamedTuple):
+    """What ran on the GPUs of a program, each instant counted once; the fields after the first add up to it.
+
+    Attributes:
+        wall_ns: From the first kernel or graph of each GPU to the end of its last, summed over GPUs.
+        kernels_ns: A kernel ran that does not wait for other GPUs.
+        graphs_ns: No such kernel, but a graph that was traced as one.
+        communication_ns: None of these, but a kernel that waits for other GPUs.
+        copies_ns: None of these, but a copy or a memset.
+        unknown_ns: None of these, but a graph may have run of which nothing was recorded.
+        idle_ns: Nothing ran.
+    """
+
+    wall_ns: int = 0
+    kernels_ns: int = 0
+    graphs_ns: int = 0
+    communication_ns: int = 0
+    copies_ns: int = 0
+    unknown_ns: int = 0
+    idle_ns: int = 0
+
+
+class Gaps:
+    """When a GPU was idle, in columns.
+
+    Attributes:
+        starts, ends: In nanoseconds.
+        calls: Numbers of the host's calls that launched what ended each gap, as in `KernelEvent.launched_by`.
+        before: The operator or kernel that ended each.
+    """
+
+    def __init__(self) -> None:
+        self.starts, self.ends, self.calls = array("q"), array("q"), array("q")
+        self.before: list[str | None] = []
+
+    def cut(self, length: int) -> None:
+        """Forget all but the first."""
+        for column in (self.starts, self.ends, self.calls, self.before):
+            del column[length:]
+
+
+class Gpu:
+    """Replays the events of one GPU.
+
+    Attributes:
+        gaps: When it was idle; complete once it is finished.
+        gaps_ns, gap_counts: Gaps by the name of what ran before them; None for anything but kernels.
+        overlap_ns: Time in which two things or more ran.
+    """
+
+    def __init__(self) -> None:
+        self.gaps_ns: Counter[str | None] = Counter()
+        self.gap_counts: Counter[str | None] = Counter()
+        self.gaps = Gaps()
+        self.overlap_ns = 0
+        self.has_worked = False
+        self._spent = [0] * 6
+        self._after_work = [0] * 6
+        self._overlap_after_work = 0
+        self._gaps_kept = 0
+        self._gap_after_work: tuple[Timed, int, int] | None = None
+        self._copy_gaps_after_work: list[int] = [0, 0]
+        self._now_ns = 0
+        self._clock = 0.0
+        self._kernels: list[tuple[int, float, int, Credited | None]] = []
+        self._others: tuple[list[int], ...] = ([], [], [], [], [])
+        self._order = 0
+        self._reached_ns = 0
+        self._last: tuple[Timed, int] | None = None
+
+    def reach(
+        self, start_ns: int, group: Timed | None, *, is_work: bool, call: int = NO_CALL, before: str | None = None
+    ) -> int:
+        """Go to where the next event begins, and return the gap before it.
+
+        Copies before the first kernel or graph and after the last do not count, and neither do gaps there.
+
+        Args:
+            start_ns: When it begins.
+            group: The launches that have just counted it; None if it is no kernel.
+            is_work: Whether it is a kernel or a graph.
+            call: Number of the host's call that launched it.
+            before: Its operator or name.
+        """
+        if not self.has_worked:
+            if is_work:
+                self.has_worked = True
+                self._end_until(start_ns, is_counted=False)
+                self._now_ns = start_ns
+                self._reached_ns, self._last = max(self._reached_ns, start_ns), None
+            return 0
+        gap_ns = max(0, start_ns - self._reached_ns)
+        if gap_ns:
+            self.gaps.starts.append(self._reached_ns)
+            self.gaps.ends.append(start_ns)
+            self.gaps.calls.append(call)
+            self.gaps.before.append(before)
+            if self._last is None:
+                self._copy_gaps_after_work[0] += 1
+                self._copy_gaps_after_work[1] += gap_ns
+            else:
+                self._gap_after_work = *self._last, gap_ns
+            if group is not None:
+                group.gaps_ns[-1] += gap_ns
+        self._end_until(start_ns)
+        if is_work:
+            self._keep_after_work()
+        return gap_ns
+
+    def run(self, end_ns: int, kind: int, group: Timed | None = None, row: Credited | None = None) -> None:
+        """Run the event that begins at the moment just reached."""
+        if kind == KERNEL:
+            self._order += 1
+            entry = end_ns, self._clock, self._order, row
+            if len(self._kernels) < _MOST_KERNELS:
+                heappush(self._kernels, entry)
+            else:
+                self._credit(heappushpop(self._kernels, entry))
+        elif len(running := self._others[kind]) < _MOST_OTHERS:
+            heappush(running, end_ns)
+        else:
+            heappushpop(running, end_ns)
+        if kind != UNKNOWN and end_ns >= self._reached_ns:
+            self._last = None if group is None else (group, len(group.gaps_ns) - 1)
+        self._reached_ns = max(self._reached_ns, end_ns)
+
+    def finish(self) -> Occupancy:
+        """End what runs, and return what each part of the time took."""
+        works = [*(end for end, *_ in self._kernels), *self._others[GRAPH], *self._others[COMMUNICATION]]
+        works += self._others[UNKNOWN]
+        if works:
+            self._end_until(max(works))
+        self.gaps.cut(self._gaps_kept)
+        kernels, graphs, communication, copies, unknown, idle = self._spent
+        return Occupancy(sum(self._spent), kernels, graphs, communication, copies, unknown, idle)
+
+    def _keep_after_work(self) -> None:
+        """Count what came since the last work: now more has come."""
+        self._gaps_kept = len(self.gaps.starts)
+        if self._gap_after_work is not None:
+            group, launch, gap_ns = self._gap_after_work
+            group.gaps_ns[launch] += gap_ns
+            self.gaps_ns[group.name] += gap_ns
+            self.gap_counts[group.name] += 1
+            self._gap_after_work = None
+        number, gap_ns = self._copy_gaps_after_work
+        if number:
+            self.gaps_ns[None] += gap_ns
+            self.gap_counts[None] += number
+            self._copy_gaps_after_work = [0, 0]
+        if any(self._after_work):
+            self._spent = [before + after for before, after in zip(self._spent, self._after_work, strict=True)]
+            self.overlap_ns += self._overlap_after_work
+            self._after_work, self._overlap_after_work = [0] * 6, 0
+
+    def _end_until(self, moment_ns: int, *, is_counted: bool = True) -> None:
+        """End all that ends by a moment, in order, and go there."""
+        while True:
+            kind, end_ns = KERNEL, moment_ns + 1
+            if self._kernels and self._kernels[0][0] < end_ns:
+                end_ns = self._kernels[0][0]
+            for other in (GRAPH, COMMUNICATION, COPY, UNKNOWN):
+                if (running := self._others[other]) and running[0] < end_ns:
+                    kind, end_ns = other, running[0]
+            if end_ns > moment_ns:
+                break
+            if is_counted:
+                self._spend(end_ns)
+            if kind == KERNEL:
+                self._credit(heappop(self._kernels))
+            else:
+                heappop(self._others[kind])
+        if is_counted:
+            self._spend(moment_ns)
+
+    def _spend(self, until_ns: int) -> None:
+        """Give the time up to a moment to what runs."""
+        spent_ns, self._now_ns = until_ns - self._now_ns, until_ns
+        if not spent_ns:
+            return
+        kernels, others = len(self._kernels), self._others
+        kind = KERNEL if kernels else next((kind for kind in range(1, 5) if others[kind]), 5)
+        if kernels:
+            self._clock += spent_ns / kernels
+        known = kernels + len(others[GRAPH]) + len(others[COMMUNICATION]) + len(others[COPY])
+        if kernels or others[GRAPH] or others[COMMUNICATION] or others[UNKNOWN]:
+            self._spent[kind] += spent_ns
+            self.overlap_ns += spent_ns if known > 1 else 0
+        else:
+            self._after_work[kind] += spent_ns
+            self._overlap_after_work += spent_ns if known > 1 else 0
+
+    def _credit(self, ended: tuple[int, float, int, Credited | None]) -> None:
+        _, began, _, row = ended
+        if row is not None:
+            row.wall_ns += self._clock - began
