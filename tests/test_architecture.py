@@ -77,8 +77,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/catalogue": "format model/verdict_classes model/hotspots model/records model/roofline model/unprofiled",
     "model/store": "errors addresses model/catalogue model/records model/summary model/unprofiled model/verdict "
     "model/analyze",
-    "model/program": "errors format model/verdict_classes model/keys model/knowledge model/predict model/records "
-    "model/roofline model/selecting model/summary model/unprofiled",
+    "model/program": "errors format model/verdict_classes model/compare model/keys model/knowledge model/predict "
+    "model/records model/roofline model/selecting model/summary model/unprofiled",
     "model/predict": "format globs errors checking model/cases model/verdict_classes model/knowledge model/records "
     "model/ranking model/roofline model/summary model/verdict",
     "model/compare": "format errors model/verdict_classes model/counters model/keys model/records model/roofline "
@@ -112,8 +112,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/comparison": "format model/* report/document report/words report/html report/overview report/path "
     "report/plane report/roofline report/summary report/ladder_data report/data",
     "report/forecast": "format errors model/* report/document report/words report/plane report/data",
-    "report/program": "errors format model/* report/document report/plane report/token_budget report/text report/words "
-    "report/writers",
+    "report/program": "errors format model/* report/comparison report/data report/document report/ladder_data "
+    "report/plane report/token_budget report/text report/words report/writers",
 }
 """Room -> the rooms that it may import from; files beside rooms count as rooms."""
 

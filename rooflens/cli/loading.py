@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.jobs import Job, Outcome
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.program.program import Program
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Chooser
     from rooflens.writing.answers import Answer, View
@@ -231,7 +232,6 @@ def answer_of(traces: Traces, wanted: Wanted, view: View | None = None) -> Answe
     from msgspec.structs import replace
 
     from rooflens.model.selecting import Selection
-    from rooflens.programs import read_programs
     from rooflens.writing.answers import of_traces
 
     reports: tuple[AnalyzedReport, ...] = ()
@@ -239,11 +239,15 @@ def answer_of(traces: Traces, wanted: Wanted, view: View | None = None) -> Answe
         found = load_analyzed(replace(wanted, paths=traces.reports, selection=Selection()))
         show_failures(found)
         reports = found.reports
+    return of_traces(programs_of(traces, wanted, reports), view)
+
+
+def programs_of(traces: Traces, wanted: Wanted, reports: Sequence[AnalyzedReport] = ()) -> tuple[Program, ...]:
+    """Read timelines, with what reports on their kernels have counted."""
+    from rooflens.programs import read_programs
+
     with progress(len(traces.jobs), "timelines") as move:
-        programs = read_programs(
-            traces.jobs, wanted.reading.gpu, selection=wanted.selection, reports=reports, on_read=move
-        )
-    return of_traces(programs, view)
+        return read_programs(traces.jobs, wanted.reading.gpu, selection=wanted.selection, reports=reports, on_read=move)
 
 
 def place_of(wanted: Wanted) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Row
     from rooflens.model.predict.measured import Checked
     from rooflens.model.predict.other_gpu import WhatIf
+    from rooflens.model.program.comparison import ProgramComparison
     from rooflens.model.program.grouping import GroupedBy
     from rooflens.model.program.program import Program
     from rooflens.report.document import Document
@@ -255,4 +256,23 @@ def of_traces(programs: Sequence[Program], view: View | None = None) -> Answer:
         data={"json": json, "csv": csv, "digest": digest},
         table=lambda: traces_document(programs, how.top, how.columns, brief=True, by=how.by),
         heading=lambda: heading(programs),
+    )
+
+
+def of_program_comparison(
+    comparison: ProgramComparison, gated: Gated | None = None, given: Sequence[Given] = ()
+) -> Answer:
+    """Answer what became of a step of a program by its timelines; stderr shows the gate's result, and defaults."""
+    from rooflens.report.program.comparison import heading, program_comparison
+
+    def json() -> str:
+        from rooflens.report.program.comparison_data import to_json
+
+        return to_json(comparison, gated, given)
+
+    return Answer(
+        document=lambda: program_comparison(comparison, gated, given),
+        data={"json": json},
+        heading=lambda: heading(comparison),
+        table=lambda: program_comparison(comparison),
     )

@@ -11,7 +11,18 @@ from click.core import ParameterSource
 
 from rooflens.addresses import shown
 from rooflens.cli.console import check_output, deliver, say, show_bugs, show_failures, with_output
-from rooflens.cli.loading import GPU, KERNEL, NVTX, READER, load_analyzed, with_wanted
+from rooflens.cli.loading import (
+    GPU,
+    KERNEL,
+    NVTX,
+    READER,
+    Traces,
+    load_analyzed,
+    programs_of,
+    refuse_with_traces,
+    traces_of,
+    with_wanted,
+)
 from rooflens.cli.settings import given_options, refuse_defaults
 from rooflens.cli.usage import Command, completed_by_files, examples
 from rooflens.errors import InputError, UsageError
@@ -26,6 +37,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.gate import Gate, Gated
     from rooflens.model.compare.ladder import Ladder
     from rooflens.model.compare.pairing import Unpaired
+    from rooflens.model.program.comparison import ProgramComparison
 
 FORMATS = ("table", "json", "md", "html")
 GATE_FAILED = 5
@@ -37,6 +49,7 @@ GATE_FAILED = 5
         "rooflens compare before.ncu-rep after.ncu-rep",
         "rooflens compare before.ncu-rep after.ncu-rep -o compared.html",
         "rooflens compare before/ after/ --fail-on 5%",
+        "rooflens compare before.json.gz after.json.gz",
     ),
 )
 @click.argument("places", nargs=-1, required=True, metavar="BASE [HEAD]...", shell_complete=completed_by_files)
@@ -93,11 +106,15 @@ def compare(
     which nothing is called slower. Up to 50 sides make a ladder: what changed from each to the next, and the fastest.
     A single folder or store holds versions of programs, in the order of their numbers (v4_gemm, v5_gemm) or else of
     their recording. --fail-on judges the last side against BASE.
+
+    Two timelines (traces of the PyTorch profiler, exports of nsys), or two folders of the ranks of a program, are
+    compared by step: operators, idle time, communication and copies.
     """
     from rooflens.model.compare.gate import parse_per_cent
     from rooflens.model.compare.pairing import checked, reports_of
+    from rooflens.report.program.comparison import looked_at as steps_looked_at
     from rooflens.report.words.change import looked_at
-    from rooflens.writing.answers import of_comparison
+    from rooflens.writing.answers import of_comparison, of_program_comparison
 
     ctx = click.get_current_context()
     if fail_on is not None:
@@ -108,6 +125,15 @@ def compare(
     smallest = parse_per_cent(threshold, "--threshold")
     # A sentence must not call "no change" what fails the gate.
     smallest = min(smallest, gate.fail_on) if gate else smallest
+    if traces := _traces(places, wanted, timelines):
+        labels = shown(places[0]), shown(places[1])
+        compared = _compared(traces, labels, wanted, smallest, anyway=anyway)
+        judged = compared.judged(gate) if gate else None
+        deliver(of_program_comparison(compared, judged, given), style, output)
+        if judged is not None:
+            say(f"note: the gate looked at {steps_looked_at(compared, given)}")
+            _tell(judged)
+        return
     if timelines and (len(timelines) != len(places) or len(places) == 1):
         raise UsageError(
             f"--timeline is given {len(timelines)} times for {count(len(places), 'side')}",
@@ -141,6 +167,45 @@ def _gate(fail_on: str | None, floor: str, *, per_kernel: bool) -> Gate | None:
         if is_given:
             raise UsageError(f"{option} needs --fail-on", f"for example `--fail-on 5% {option}`")
     return None
+
+
+def _traces(places: Sequence[str], wanted: Wanted, timelines: Sequence[Path]) -> tuple[Traces, Traces] | None:
+    """Return the timelines of both sides; None if the sides are reports.
+
+    Raises:
+        UsageError: Timelines are mixed with reports, or there are not two sides of them.
+    """
+    from msgspec.structs import replace
+
+    sides = [traces_of(replace(wanted, paths=(place,))) for place in places]
+    found = [one for one in sides if one is not None]
+    if not found:
+        return None
+    refuse_with_traces(found[0], wanted, timeline=timelines)
+    if len(found) < len(sides):
+        trace, report = (
+            found[0].jobs[0].source,
+            next(place for place, one in zip(places, sides, strict=True) if not one),
+        )
+        raise UsageError(
+            f"`{trace}` is a timeline, and `{shown(report)}` is none: both sides must be of one kind",
+            "compare two timelines, or two reports; `--timeline` adds one to the report of each side",
+        )
+    if len(sides) != 2:
+        raise UsageError(
+            f"timelines are compared two at a time, not {len(sides)}", "`rooflens compare before.json after.json`"
+        )
+    return found[0], found[1]
+
+
+def _compared(
+    traces: tuple[Traces, Traces], labels: tuple[str, str], wanted: Wanted, threshold: float, *, anyway: bool
+) -> ProgramComparison:
+    """Read the timelines of both sides and set them side by side."""
+    from rooflens.model.program.comparison import compare_programs
+
+    sides = programs_of(traces[0], wanted), programs_of(traces[1], wanted)
+    return compare_programs(sides, labels, threshold, anyway=anyway, hint="--anyway compares them regardless")
 
 
 def _paired(

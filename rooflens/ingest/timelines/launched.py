@@ -17,7 +17,8 @@ from rooflens.ingest.timelines.kernel_events import LATEST_NS, text_of
 from rooflens.ingest.timelines.kineto import value_of
 from rooflens.ingest.timelines.ranges import OpenRanges, Paths
 from rooflens.ingest.timelines.spans import NONE, Spans
-from rooflens.model.program.timeline import KernelEvent, Operands
+from rooflens.model.program.steps import StepRanges
+from rooflens.model.program.timeline import KernelEvent, Operands, StepRange
 
 _MOST_ARGUMENTS, _MOST_DIMENSIONS, _LONGEST_ARGUMENT = 64, 16, 100
 """Limits of a call: arguments of an operator, dimensions of a tensor, characters of a type or value."""
@@ -138,6 +139,7 @@ class Launched(Sequence[KernelEvent]):
         self._origins_by_id = self._find_by_id()
         self._steps: dict[_Step, tuple[_Origins, int]] = {}
         self._find_forward_steps()
+        self._step_ranges = self._find_step_ranges()
         self._operands = _Operands(trace.calls)
 
     def __len__(self) -> int:
@@ -245,6 +247,24 @@ class Launched(Sequence[KernelEvent]):
 
         return _Origins(trace, _Around(sorted(processes), innermost, processes.__getitem__), {})
 
+    def _find_step_ranges(self) -> StepRanges:
+        """Find the ranges that mark the steps of the program, in each process."""
+        trace, ranges = self._trace, self._trace.ranges
+        spans = defaultdict[Any, list[tuple[int, int, str]]](list)
+        for thread, own in ranges.by_thread.items():
+            spans[trace.processes[thread]] += [
+                (ranges.starts[at], ranges.ends[at], trace.texts[ranges.facts[at]]) for at in own
+            ]
+        self._budget.check_time()
+        return StepRanges(spans)
+
+    def _step(self, number: int) -> StepRange | None:
+        """Return the step in which the host launched a kernel."""
+        launches, launch = self._trace.launches, self._trace.kernels.launches[number]
+        if launch == NONE or (thread := launches.threads[launch]) < 0:
+            return None
+        return self._step_ranges.at(self._trace.processes[thread], launches.moment(launch))
+
     def _find_forward_steps(self) -> None:
         """Find what was open at the forward steps of the backward steps that launched kernels.
 
@@ -320,6 +340,7 @@ class Launched(Sequence[KernelEvent]):
             operands,
             None if collective == NONE else self._trace.collectives[collective],
             kernels.launches[number],
+            self._step(number) if self._step_ranges else None,
         )
 
     @staticmethod

@@ -50,7 +50,8 @@ from rooflens.ingest.timelines.export import (
 )
 from rooflens.ingest.timelines.exported_host import ExportedHost, number_of, unseen_graphs
 from rooflens.ingest.timelines.ranges import OUTERMOST_FIRST, OpenRanges, Paths, Range
-from rooflens.model.program.timeline import NSYS, BusyEvent, KernelEvent, Timeline
+from rooflens.model.program.steps import StepRanges
+from rooflens.model.program.timeline import NSYS, BusyEvent, KernelEvent, StepRange, Timeline
 from rooflens.processes import capture, find_program
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class _Kernels:
             gpus, names = _Gpus(database, columns), _names(database, columns, self.budget)
             paths = _range_paths(database, columns, self.budget)
             shapes: dict[tuple[Any, ...], tuple[Shape, Shape]] = {}
-            processes: dict[tuple[Any, Any], tuple[int, dict[int, str]]] = {}
+            processes: dict[tuple[Any, Any], tuple[int, dict[int, _Opened]]] = {}
             timed = unnamed = 0
             wanted = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId", *_NAMES, *_SHAPE)
             for row in timed_rows(database, KERNELS, known, wanted):
@@ -203,7 +204,7 @@ class _Kernels:
                     if are_small((process, device)):
                         processes[process, device] = found
                 index, own = found
-                path = own.get(correlation) if own else None
+                path, step = own.get(correlation, _NOTHING_OPEN) if own else _NOTHING_OPEN
                 yield KernelEvent(
                     label,
                     *shape,
@@ -213,6 +214,7 @@ class _Kernels:
                     whole(stream),
                     path,
                     launched_by=number_of(process, correlation),
+                    step=step,
                 )
             untimed = count_rows(database, KERNELS) - timed
             self.budget.left_out = {
@@ -314,9 +316,15 @@ class _Gpus:
         return found
 
 
+_Opened = tuple["str | None", "StepRange | None"]
+"""The NVTX ranges that were open at a launch, and the step of the program."""
+
+_NOTHING_OPEN: _Opened = (None, None)
+
+
 def _range_paths(
     database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget
-) -> dict[int, dict[int, str]]:
+) -> dict[int, dict[int, _Opened]]:
     """Return the NVTX ranges that were open on the host at each launch, by process and correlation ID.
 
     Calls and ranges are iterated together in start order, thread by thread. Ranges that were started and ended by name
@@ -327,10 +335,12 @@ def _range_paths(
     by_thread, by_process = _ranges(database, columns, budget)
     if not by_thread and not by_process:
         return {}
-    found: defaultdict[int, dict[int, str]] = defaultdict(dict)
+    found: defaultdict[int, dict[int, _Opened]] = defaultdict(dict)
     paths = Paths(budget)
     last: dict[int, tuple[int, str | None]] = {}
-    threads: dict[int, tuple[Sequence[OpenRanges], dict[int, str]]] = {}
+    threads: dict[int, tuple[Sequence[OpenRanges], dict[int, _Opened]]] = {}
+    shared: dict[_Opened, _Opened] = {_NOTHING_OPEN: _NOTHING_OPEN}
+    steps = _step_ranges(by_thread, by_process)
     path_count = 0
     calls = database.execute(
         f"SELECT globalTid, start, correlationId FROM {RUNTIME} "  # noqa: S608 - our constant
@@ -338,22 +348,32 @@ def _range_paths(
         "ORDER BY start"
     )
     for thread, start, correlation in calls:
-        if (one := threads.get(thread)) is None:
+        if (own := threads.get(thread)) is None:
             both = by_thread.get(thread), by_process.get(process := process_of(thread))
-            one = threads[thread] = [ranges for ranges in both if ranges is not None], found[process]
-        opened, of_process = one
+            own = threads[thread] = [ranges for ranges in both if ranges is not None], found[process]
+        opened, of_process = own
         changes = 0
         for ranges in opened:
             ranges.go_to(start)
             changes += ranges.changes
         if (known := last.get(thread)) is None or known[0] != changes:
             known = last[thread] = changes, paths.of(*opened)
-        if known[1]:
-            of_process[correlation] = known[1]
+        one = known[1] or None, steps.at(process_of(thread), start) if steps else None
+        if (open_then := shared.setdefault(one, one)) is not _NOTHING_OPEN:
+            of_process[correlation] = open_then
             path_count += 1
             if not path_count % _COUNTED:
                 budget.take(KEPT, _COUNTED)
     return found
+
+
+def _step_ranges(by_thread: Mapping[int, OpenRanges], by_process: Mapping[int, OpenRanges]) -> StepRanges:
+    """Find the ranges that mark steps, in each process."""
+    spans: defaultdict[int, list[tuple[int, int, str]]] = defaultdict(list)
+    whose = [(process_of(thread), one) for thread, one in by_thread.items()]
+    for process, ranges in (*whose, *by_process.items()):
+        spans[process] += [(start, -negated, name) for start, negated, name in ranges.all]
+    return StepRanges(spans)
 
 
 def _ranges(

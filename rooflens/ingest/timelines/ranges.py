@@ -39,6 +39,11 @@ class OpenRanges:
         self.changes = 0
         """Counts ranges that began or ended, so it grows with each change."""
 
+    @property
+    def all(self) -> Sequence[Range]:
+        """All ranges, open or not."""
+        return self._ranges
+
     def go_to(self, time_ns: int) -> None:
         """Open and close ranges up to a time, which must not decrease."""
         ranges, ends = self._ranges, self._ends

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -58,24 +59,38 @@ def parse_per_cent(given: float | str, name: str) -> float:
     return float(given)
 
 
+class Judgeable(Protocol):
+    """A part of a program whose time a gate judges: a kernel, or an operator of a timeline."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def counts_differ(self) -> bool:
+        """Whether its mean launch is judged, as one side launched it more often."""
+
+
 class Judged(Struct, frozen=True):
-    """The gate's judgement of one time, of a program or of one of its kernels.
+    """The gate's judgement of one time, of a program or of a part of it.
 
     Attributes:
-        change: The kernel; None for the program's whole GPU time.
+        change: The part; None for the whole program.
         outcome: `slower` fails.
         fail_on: The gate's limit for it as a fraction, widened where its grid is below one wave.
         floor_ns: Time that it must have lost to fail.
         left_out: Kernels of one side that the program's time is without, with their own time; empty if there is none.
+        whole: What the time of the whole program is.
     """
 
     program: str
-    change: Change | None
+    change: Judgeable | None
     timing: Timing
     outcome: Outcome
     fail_on: float
     floor_ns: float
     left_out: str = ""
+    whole: str = "GPU time"
 
     @property
     def failed(self) -> bool:
@@ -125,7 +140,7 @@ class Judged(Struct, frozen=True):
     @property
     def words(self) -> str:
         """Say by how much it grew: `triad: GPU time takes 12.0 % more (1.00 ms -> 1.12 ms)`."""
-        name = plain_name(self.change.name) if self.change else "GPU time"
+        name = plain_name(self.change.name) if self.change else self.whole
         name += " of the kernels on both sides" if self.left_out else ""
         mean = " (mean launch)" if self.change and self.change.counts_differ else ""
         return f"{self.program}: {name}{mean} {growth_words(self.timing)}"
@@ -235,13 +250,15 @@ class Gate(Struct, frozen=True):
         return Gated(self, tuple(judged for one in ladders for judged in self._of(one.each[-1])))
 
     def _of(self, one: Ladder) -> Iterator[Judged]:
-        yield replace(self._judged(one.program, None, one.shared, self.floor_ns), left_out=one_sided_words(one.alone))
+        yield replace(self.judged(one.program, None, one.shared), left_out=one_sided_words(one.alone))
         for change in one.changes if self.per_kernel else ():
             # What the mean launch loses, each launch does: the floor is one for all of them.
             launches = min(change.launches) if change.counts_differ else 1
-            yield self._judged(one.program, change, change.speed, self.floor_ns / max(launches, 1))
+            yield self.judged(one.program, change, change.speed, launches)
 
-    def _judged(self, program: str, change: Change | None, timing: Timing, floor_ns: float) -> Judged:
+    def judged(self, program: str, change: Judgeable | None, timing: Timing, launches: int = 1) -> Judged:
+        """Judge a program or a part of it by its time, which is that of one of so many launches."""
+        floor_ns = self.floor_ns / max(launches, 1)
         outcome = timing.outcome(self.fail_on, floor_ns)
         return Judged(program, change, timing, outcome, timing.limit(self.fail_on), floor_ns)
 

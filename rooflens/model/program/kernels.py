@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.model.keys import bare_name, function_of
+from rooflens.model.program.steps import RowSteps
 from rooflens.model.verdict_classes import shown_class
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class ProgramKernel(Struct, frozen=True):
         wall_ns: Its part of the program's time: an instant in which several kernels run is shared among them; what
             waits for other GPUs has none.
         measured: The median launch of the same kernel in a report beside the timeline; None if no report has it.
+        in_steps: Those of its launches that belong to steps of the program; None if that has none.
     """
 
     name: str
@@ -112,6 +114,7 @@ class ProgramKernel(Struct, frozen=True):
     modules: tuple[OfModule, ...] = ()
     wall_ns: float = 0.0
     measured: Analysis | None = None
+    in_steps: RowSteps | None = None
 
     @property
     def by(self) -> By:
@@ -189,6 +192,7 @@ def summed(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
             for own in shapes.values()
         ),
         modules=_modules(rows),
+        in_steps=RowSteps.summed([one.in_steps for one in rows]),
     )
 
 

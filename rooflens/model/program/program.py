@@ -19,6 +19,7 @@ from rooflens.model.program.kernels import ProgramKernel, in_order, to_profile
 from rooflens.model.program.measure import measure
 from rooflens.model.program.parts import Parts, parted
 from rooflens.model.program.rows import Rows, Stretch
+from rooflens.model.program.steps import Step, StepsBy
 from rooflens.model.program.timeline import NSYS, Timeline
 from rooflens.model.program.totals import Total
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
@@ -61,6 +62,10 @@ class Program(Struct, frozen=True):
         rank: Rank of the recorded process; None if unknown.
         totals: What a printed summary added up beside the kernels; empty of a timeline.
         fusions: Pairs of operators that could be one kernel, most to save first.
+        steps: Its steps, in order; empty if none were found.
+        steps_by: How they were found.
+        outside_ns: Time of kernels that belong to no step, between the first step and the end of the last.
+        steps_occupancy: What ran in its steps, each instant counted once; None if it has none.
     """
 
     source: str
@@ -82,6 +87,10 @@ class Program(Struct, frozen=True):
     graph_hint: str | None = None
     totals: tuple[Total, ...] = ()
     fusions: tuple[Fusion, ...] = ()
+    steps: tuple[Step, ...] = ()
+    steps_by: StepsBy | None = None
+    outside_ns: int = 0
+    steps_occupancy: Occupancy | None = None
 
     def __repr__(self) -> str:
         return f"<Program of {self.source}: {count(len(self.kernels), 'row')}, {count(self.launches, 'launch')}>"
@@ -157,7 +166,8 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         notes.append(f"{named}, so that no kernel has a floor: `--gpu NAME` gives it")
     elif own and given and own.id != given.id:
         notes.append(f"--gpu {given.id} is not used: the timeline names {timeline.gpu}")
-    kernels, wanted = rows.kernels(sheet)
+    steps = rows.steps(timeline.others)
+    kernels, wanted = rows.kernels(sheet, steps)
     if sheet is not None and not any(one.shape for one in kernels):
         how = "an nsys export has none" if timeline.kind == NSYS else "`record_shapes=True` records them"
         notes.append(f"the timeline has no operator sizes, so no kernel has a floor: {how}")
@@ -191,6 +201,10 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         copies=copies_of(timeline.others),
         fusions=rows.fusing.fusions(sheet, Floors(sheet), measured.occupancy.wall_ns),
         graph_hint=timeline.graph_hint,
+        steps=steps.each,
+        steps_by=steps.by,
+        outside_ns=steps.outside_ns,
+        steps_occupancy=steps.occupancy,
     )
 
 

@@ -20,10 +20,11 @@ from rooflens.model.program.fusion import Fusing
 from rooflens.model.program.idle import LAUNCH_GAP_NS
 from rooflens.model.program.kernels import OfModule, OfShape, ProgramKernel, summed
 from rooflens.model.program.operators import OddOperandsError, cache_width, sums_around, work_of_call
-from rooflens.model.program.timeline import KernelEvent, Operands
+from rooflens.model.program.steps import Log, RowSteps, Steps
+from rooflens.model.program.timeline import BusyEvent, KernelEvent, Operands
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from rooflens.model.predict.forecast import Forecast
     from rooflens.model.program.call import Sums
@@ -71,7 +72,8 @@ class Stretch(Struct, frozen=True):
 class Row:
     """Collects the launches of a kernel."""
 
-    def __init__(self, event: KernelEvent) -> None:
+    def __init__(self, event: KernelEvent, index: int) -> None:
+        self.index = index
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
         self.sums = sums_around(event.operator, event.nvtx_range)
         self.times_ns, self.calls, self.places = array("q"), array("q"), array("q")
@@ -172,6 +174,7 @@ class Rows:
         self._cache_bytes: int | None = None
         self.impossible_count = 0
         self.odd_count = 0
+        self.log = Log()
 
     def take(self, event: KernelEvent, gap_ns: int) -> Row:
         """Add a launch, and the idle time of its GPU before it; return its row."""
@@ -181,7 +184,7 @@ class Rows:
         key = event.name, event.operator, id(event.operands), sums, is_in_range
         row = self._rows.get(key)
         if row is None:
-            row = self._rows[key] = Row(event)
+            row = self._rows[key] = Row(event, len(self._rows))
         function = self._functions.get(event.name)
         if function is None:
             function = self._functions[event.name] = function_of(bare_name(event.name))
@@ -190,6 +193,7 @@ class Rows:
         row.is_communication = function in self._waiting
         row.add(event, gap_ns, self._launched[function])
         self._launched[function] += 1
+        self.log.take(event, row.index)
         if event.operands is not None:
             self._call_ns[event.call] += event.duration_ns
         if self._first_ns is None:
@@ -236,12 +240,21 @@ class Rows:
             self._end(device)
         return tuple(sorted(self._stretches, key=lambda one: -one.gap_ns))
 
-    def kernels(self, gpu: Datasheet | None) -> tuple[list[ProgramKernel], list[ProgramKernel]]:
+    def steps(self, others: Iterable[BusyEvent]) -> Steps:
+        """Find the steps of the program, with its copies and graphs."""
+        rows = self._rows.values()
+        return self.log.steps([row.name for row in rows], [row.is_communication for row in rows], others)
+
+    def kernels(self, gpu: Datasheet | None, steps: Steps) -> tuple[list[ProgramKernel], list[ProgramKernel]]:
         """Return all kernels, with floors if a GPU is known; then the selected ones."""
         total_ns = sum(sum(row.times_ns) for row in self._rows.values())
         floors = Floors(gpu)
         self._cache_bytes = self._width_of_cache()
-        found = self._joined({key: self._kernel(row, floors, total_ns) for key, row in self._rows.items()}, total_ns)
+        rows = {
+            key: self._kernel(row, floors, total_ns, steps.rows[row.index] if steps.rows else None)
+            for key, row in self._rows.items()
+        }
+        found = self._joined(rows, total_ns)
         every = [*found.values()]
         if self._chooser is None:
             return every, every
@@ -262,7 +275,7 @@ class Rows:
             alike[name, operator, operands, None, is_in_range].append(one)
         return {key: own[0] if len(own) == 1 else summed(own, total_ns) for key, own in alike.items()}
 
-    def _kernel(self, row: Row, floors: Floors, total_ns: int) -> ProgramKernel:
+    def _kernel(self, row: Row, floors: Floors, total_ns: int, in_steps: RowSteps | None) -> ProgramKernel:
         found = self._found(row, floors)
         parts = [self._part(*launch) for launch in zip(row.calls, row.times_ns, strict=True)] if found else []
         time_ns, typical = sum(row.times_ns), row.typical()
@@ -304,6 +317,7 @@ class Rows:
             peak=found.peak if found else None,
             shapes=row.shapes(),
             modules=row.modules(),
+            in_steps=in_steps,
             wall_ns=row.wall_ns,
         )
 

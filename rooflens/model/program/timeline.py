@@ -41,6 +41,20 @@ class Operands(NamedTuple):
     flop: float | None = None
 
 
+class StepRange(NamedTuple):
+    """A range of the host that marks a step of the program.
+
+    Attributes:
+        number: Which step of its process it is, from 0.
+        start_ns, end_ns: When it was open on the host.
+    """
+
+    number: int
+    name: str
+    start_ns: int
+    end_ns: int
+
+
 class CollectiveCall(NamedTuple):
     """What GPUs were asked to send one another, as whoever launched the kernel wrote it.
 
@@ -82,6 +96,7 @@ class KernelEvent(NamedTuple):
         operands: What the operator was called with; None if the timeline does not say.
         collective: What it communicates; None if the timeline does not say. Equal calls are one.
         launched_by: Number of the host's call that launched it, as `Host` knows it; `NO_CALL` where it is unknown.
+        step: The step of the program in which the host launched it; None if none was marked then.
     """
 
     name: str
@@ -99,6 +114,7 @@ class KernelEvent(NamedTuple):
     operands: Operands | None = None
     collective: CollectiveCall | None = None
     launched_by: int = NO_CALL
+    step: StepRange | None = None
 
 
 BusyKind = Literal["copy", "memset", "graph", "unknown"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -50,17 +50,22 @@ SEEN_SHARE = 0.001
 @unchecked
 def waterfall_spec(program: Program, *, title: str) -> Spec | None:
     """Draw the time before, what each kernel gave or took, and the time after; None if a side has no durations."""
-    steps = [*waterfall(program)]
+    return bars_spec([*waterfall(program)], title, "GPU time")
+
+
+@unchecked
+def bars_spec(steps: Sequence[Mapping[str, Any]], title: str, axis_title: str) -> Spec | None:
+    """Draw bars of `bar` from a total before to a total after; None if there are none."""
     if not steps:
         return None
     names = [step["name"] for step in steps]
     longest = max(max(step["from"], step["to"]) for step in steps)
-    steps = [step | {"kind": f"thin {step['kind']}"} if _is_thin(step, longest) else step for step in steps]
+    steps = [{**step, "kind": f"thin {step['kind']}"} if _is_thin(step, longest) else step for step in steps]
     bars = rowed(steps).encode(
         y=alt.Y("name:N", sort=names, axis=alt.Axis(title=None, labelLimit=240)),
-        x=alt.X("from:Q", axis=alt.Axis(title="GPU time", labelExpr=time_label(longest))),
+        x=alt.X("from:Q", axis=alt.Axis(title=axis_title, labelExpr=time_label(longest))),
         x2=alt.X2("to"),
-        tooltip=[alt.Tooltip("full:N", title="Kernel"), alt.Tooltip("words:N", title="Difference")],
+        tooltip=[alt.Tooltip("full:N", title="What"), alt.Tooltip("words:N", title="Difference")],
     )
     looks: tuple[tuple[str, dict[str, Any]], ...] = (
         ("total", {"style": "note", "fillOpacity": 0.45}),
@@ -89,20 +94,20 @@ def waterfall(program: Program) -> Iterator[dict[str, Any]]:
     before, after = program.total.base.median_ns, program.total.head.median_ns
     if before is None or after is None:
         return
-    yield _step("before", "total", 0.0, before, fmt.duration(before))
+    yield bar("before", "total", (0.0, before), fmt.duration(before))
     now, least = before, SEEN_SHARE * max(before, after)
     shown = [row for row in program.rows if abs(row.timing.lost_ns) >= least][:MAX_DRAWN]
     for row in shown:
         lost_ns = row.timing.lost_ns
         kind = "same" if row.is_unchanged else "loss" if lost_ns > 0 else "gain"
-        yield _step(row.name, kind, now, now + lost_ns, f"{row.difference}, {row.verdict}")
+        yield bar(row.name, kind, (now, now + lost_ns), f"{row.difference}, {row.verdict}")
         now += lost_ns
     others = len(program.comparison.changes) - len(shown)
     if others or abs(after - now) >= least:
         name = fmt.count(others, "other kernel") if others else "between the medians"
         kind = "same" if abs(after - now) < least else "loss" if after > now else "gain"
-        yield _step(name, kind, now, after, signed_duration(after - now))
-    yield _step("after", "total", 0.0, after, fmt.duration(after))
+        yield bar(name, kind, (now, after), signed_duration(after - now))
+    yield bar("after", "total", (0.0, after), fmt.duration(after))
 
 
 def _is_thin(step: Mapping[str, Any], longest_ns: float) -> bool:
@@ -110,9 +115,10 @@ def _is_thin(step: Mapping[str, Any], longest_ns: float) -> bool:
     return step["kind"] == "gain" and abs(step["to"] - step["from"]) < THIN * longest_ns
 
 
-def _step(name: str, kind: str, start_ns: float, end_ns: float, words: str) -> dict[str, Any]:
+def bar(name: str, kind: str, ends_ns: tuple[float, float], words: str) -> dict[str, Any]:
+    """Make a bar: `total`, `loss`, `gain` or `same`."""
     short = fmt.cut_middle(name, NAME_WIDTH)
-    return {"name": short, "full": name, "kind": kind, "from": start_ns, "to": end_ns, "words": words}
+    return {"name": short, "full": name, "kind": kind, "from": ends_ns[0], "to": ends_ns[1], "words": words}
 
 
 def arrows_spec(program: Program, roofs: Mapping[str, RoofSet], *, title: str) -> Spec | None:

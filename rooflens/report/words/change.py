@@ -22,13 +22,16 @@ def looked_at(ladders: Sequence[Ladder], given: Sequence[Given]) -> str:
     """Say what a gate looked at, and by whose choice: `12 kernels of 1 program, 3 recordings before, 3 after, ...`."""
     ends = [one.each[-1] for one in ladders]
     before, after = (sum(len(getattr(one, side).recordings) for one in ends) for side in ("base", "head"))
-    asked = " ".join(one.typed for one in given if one.is_typed)
-    defaults = defaults_words(given)
     return (
         f"{count(sum(len(one.changes) for one in ends), 'kernel')} of {count(len(ends), 'program')}, "
-        f"{count(before, 'recording')} before, {after:,} after, with `{asked}`; "
-        + (defaults or "no option comes from a file or the environment")
+        f"{count(before, 'recording')} before, {after:,} after, {asked_words(given)}"
     )
+
+
+def asked_words(given: Sequence[Given]) -> str:
+    """Say what a command was asked, and by whom: `with --fail-on 5%; no option comes from ...`."""
+    asked = " ".join(one.typed for one in given if one.is_typed)
+    return f"with `{asked}`; {defaults_words(given) or 'no option comes from a file or the environment'}"
 
 
 def timing_words(timing: Timing, threshold: float) -> str:

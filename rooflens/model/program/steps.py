@@ -1,0 +1,456 @@
+"""Find the steps of a program: marked by its own ranges, else repeated in the order of its kernels.
+
+A step is what a program does again and again: an iteration of training, a batch of a server. PyTorch's profiler marks
+them as `ProfilerStep#7`; other programs have a range whose name counts up (`step 7`), or one with an equal name each
+time. Where no range does, the kernels of the busiest stream are looked at: if they repeat, a repetition is a step.
+Nothing is guessed from times: a program that does not repeat has no steps.
+
+On a GPU a step begins with the first kernel that was launched in it, and ends where the next begins; so steps add up to
+the time from the first to the end of the last. Standard library only: machines that only collect read timelines, too.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from heapq import merge
+from itertools import chain, islice, pairwise
+from operator import eq, itemgetter
+from typing import TYPE_CHECKING, Any, Literal
+
+from rooflens.model.program.occupancy import COMMUNICATION, COPY, GRAPH, KERNEL, UNKNOWN, Occupancy
+from rooflens.model.program.timeline import BusyEvent, KernelEvent, StepRange
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+StepsBy = Literal["ProfilerStep", "ranges", "repetition"]
+"""How the steps of a program were found."""
+
+_PROFILER = "ProfilerStep#"
+_NUMBER = re.compile(r"\d{1,18}")
+_NAMED_STEP = re.compile(r"(?<![a-z])(step|iter|iteration|batch)(?![a-z])", re.IGNORECASE)
+_NO_STEP = re.compile(r"(Optimizer\.|enumerate\(DataLoader\)|nccl:)")
+"""Ranges that PyTorch opens by itself: each is a part of a step."""
+
+_LEAST_COVERED = 0.25
+"""Ranges that cover less of the time between the first and the last are parts of something else."""
+
+_NEAR_BEST = 0.5
+"""Of ranges that cover at least this part of what the best ones do, those whose names tell of steps come first."""
+
+_REPEATED = 0.9
+"""So much of the sequence of kernels must repeat."""
+
+_AS_GOOD = 0.002
+"""Of periods that repeat as well as the best, within this, the shortest is one step; longer ones are several."""
+
+_PERIODS_TRIED = 64
+_NO_STEP_INDEX = -1
+
+Span = tuple[int, int, str]
+"""Start, end and name of a range of the host, in nanoseconds."""
+
+
+class StepRanges:
+    """The ranges that mark the steps of a program, by the process that opened them."""
+
+    def __init__(self, spans: Mapping[Any, Iterable[Span]]) -> None:
+        """Choose them among all ranges of the host."""
+        self._ranges = _marking(spans)
+        self._starts = {process: [one.start_ns for one in ranges] for process, ranges in self._ranges.items()}
+
+    def __bool__(self) -> bool:
+        return bool(self._ranges)
+
+    def at(self, process: Hashable, moment_ns: int) -> StepRange | None:
+        """Return the step in which a process is at a moment: what follows a range belongs to it, until the next."""
+        ranges = self._ranges.get(process)
+        if not ranges:
+            return None
+        place = bisect_right(self._starts[process], moment_ns) - 1
+        if place < 0 or (place == len(ranges) - 1 and moment_ns > ranges[place].end_ns):
+            return None
+        return ranges[place]
+
+
+def _marking(spans: Mapping[Any, Iterable[Span]]) -> dict[Hashable, tuple[StepRange, ...]]:
+    """Find the family of ranges that marks steps: in each process one after the other, twice at least."""
+    families: defaultdict[str, dict[Hashable, list[Span]]] = defaultdict(dict)
+    for process, own in spans.items():
+        for span in own:
+            if not _NO_STEP.match(span[2]):
+                for name in {span[2], _NUMBER.sub("*", span[2])}:
+                    families[name].setdefault(process, []).append(span)
+    found = [_Family(name, of) for name, of in families.items() if _is_in_turn(name, of)]
+    if not found:
+        return {}
+    best_ns = max(one.covered_ns for one in found)
+    near = [one for one in found if one.covered_ns >= _NEAR_BEST * best_ns or one.is_profilers]
+    chosen = max(near, key=lambda one: (one.is_profilers, one.is_named, one.is_counted, one.covered_ns))
+    return {
+        process: tuple(StepRange(at, name, start, end) for at, (start, end, name) in enumerate(sorted(own)))
+        for process, own in chosen.of.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Ranges of one name, or of names that differ by their numbers alone."""
+
+    name: str
+    of: Mapping[Hashable, Sequence[Span]]
+
+    @property
+    def covered_ns(self) -> int:
+        return sum(end - start for own in self.of.values() for start, end, _ in own)
+
+    @property
+    def is_profilers(self) -> bool:
+        return self.name.startswith(_PROFILER)
+
+    @property
+    def is_named(self) -> bool:
+        return _NAMED_STEP.search(self.name) is not None
+
+    @property
+    def is_counted(self) -> bool:
+        return "*" in self.name
+
+
+def _is_in_turn(name: str, of: Mapping[Hashable, Sequence[Span]]) -> bool:
+    """Return whether ranges follow one another in every process, with numbers that grow if their names have any."""
+    for own in of.values():
+        if len(own) < 2:
+            return False
+        ordered = sorted(own)
+        if any(later[0] < earlier[1] for earlier, later in pairwise(ordered)):
+            return False
+        if "*" in name:
+            numbers = [tuple(map(int, _NUMBER.findall(text))) for _, _, text in ordered]
+            if any(later <= earlier for earlier, later in pairwise(numbers)):
+                return False
+        covered = sum(end - start for start, end, _ in ordered)
+        if covered < _LEAST_COVERED * (ordered[-1][1] - ordered[0][0]):
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a program on its GPUs.
+
+    Attributes:
+        index: From 0.
+        name: Of the range that marks it; None for a repetition.
+        begin_ns, end_ns: From the first launch of the program: where its first kernel begins, and that of the next.
+        kernel_ns: Times of its launches; those that overlap count in full.
+        launches: How many.
+        occupancy: What ran between begin and end, each instant counted once.
+    """
+
+    index: int
+    name: str | None
+    begin_ns: int
+    end_ns: int
+    kernel_ns: int
+    launches: int
+    occupancy: Occupancy
+
+    @property
+    def wall_ns(self) -> int:
+        """From its begin to that of the next step; the last one ends with its kernels."""
+        return self.end_ns - self.begin_ns
+
+    @property
+    def idle_ns(self) -> int:
+        """The GPUs did nothing."""
+        return self.occupancy.idle_ns
+
+
+@dataclass(frozen=True, slots=True)
+class RowSteps:
+    """The launches of a row that belong to steps.
+
+    Attributes:
+        times_ns: Their time in each step.
+        count: How many they are, in all steps.
+    """
+
+    times_ns: array[int]
+    count: int
+
+    @classmethod
+    def summed(cls, rows: Sequence[RowSteps | None]) -> RowSteps | None:
+        """Sum up rows of one program; None if it has no steps."""
+        own = [one for one in rows if one is not None]
+        if not own:
+            return None
+        times = zip(*(one.times_ns for one in own), strict=True)
+        return cls(array("q", map(sum, times)), sum(one.count for one in own))
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of a program.
+
+    Attributes:
+        by: How they were found; None if it has none.
+        each: In their order.
+        rows: The launches of each row in steps, by its index; empty without steps.
+        outside_ns: Time of kernels that belong to no step, and do not wait for other GPUs, between the first and the
+            end of the last.
+        occupancy: What ran in all of them, each instant counted once; None without steps.
+    """
+
+    by: StepsBy | None
+    each: tuple[Step, ...] = ()
+    rows: tuple[RowSteps, ...] = ()
+    outside_ns: int = 0
+    occupancy: Occupancy | None = None
+
+
+_LEVELS = 5
+_KINDS: Mapping[str, int] = {"copy": COPY, "memset": COPY, "graph": GRAPH, "unknown": UNKNOWN}
+
+
+class Log:
+    """Every launch of a program in columns, in the order in which they began, some thirty bytes each."""
+
+    def __init__(self) -> None:
+        self._starts, self._ends = array("q"), array("q")
+        self._rows, self._lanes, self._steps = array("i"), array("i"), array("i")
+        self._lane_of: dict[tuple[int, int], int] = {}
+        self._named: dict[int, str] = {}
+        self._is_profilers = False
+
+    def take(self, event: KernelEvent, row: int) -> None:
+        """Add a launch of a row."""
+        self._starts.append(event.start_ns)
+        self._ends.append(event.start_ns + event.duration_ns)
+        self._rows.append(row)
+        self._lanes.append(self._lane_of.setdefault((event.device, event.stream), len(self._lane_of)))
+        if event.step is None:
+            self._steps.append(_NO_STEP_INDEX)
+        else:
+            self._steps.append(event.step.number)
+            if event.step.number not in self._named:
+                self._named[event.step.number] = event.step.name
+                self._is_profilers = event.step.name.startswith(_PROFILER)
+
+    def steps(self, row_names: Sequence[str], waiting: Sequence[bool], others: Iterable[BusyEvent]) -> Steps:
+        """Find the steps.
+
+        Args:
+            row_names: The kernel of each row.
+            waiting: Whether the kernels of each row wait for other GPUs.
+            others: Copies and graphs, in the order in which they began; gone through twice.
+        """
+        found, by = self._steps, self._by_ranges()
+        if by is None:
+            found, by = self._by_repetition(row_names)
+        return Steps(None) if by is None else self._told(found, by, waiting, others)
+
+    def _told(self, steps: array[int], by: StepsBy, waiting: Sequence[bool], others: Iterable[BusyEvent]) -> Steps:
+        """Sum up rows and steps."""
+        begins: dict[int, int] = {}
+        last = 0
+        for start, end, step in zip(self._starts, self._ends, steps, strict=True):
+            if step != _NO_STEP_INDEX:
+                begins.setdefault(step, start)
+                last = max(last, end)
+        ordered = {step: place for place, step in enumerate(sorted(begins, key=begins.__getitem__))}
+        bounds = [*(begins[step] for step in ordered), last]
+        times = [array("q", bytes(8 * len(ordered))) for _ in waiting]
+        counts, of_step = [0] * len(waiting), [[0, 0] for _ in ordered]
+        outside_ns = 0
+        for start, end, row, step in zip(self._starts, self._ends, self._rows, steps, strict=True):
+            if step == _NO_STEP_INDEX:
+                if not waiting[row]:
+                    outside_ns += max(0, min(end, last) - max(start, bounds[0]))
+                continue
+            place = ordered[step]
+            times[row][place] += end - start
+            counts[row] += 1
+            of_step[place][0] += end - start
+            of_step[place][1] += 1
+        occupancies = self._occupancies(bounds, waiting, others)
+        began = self._starts[0]
+        each = tuple(
+            Step(
+                place,
+                self._named.get(step),
+                begin - began,
+                end - began,
+                of_step[place][0],
+                of_step[place][1],
+                occupancy,
+            )
+            for (step, place), (begin, end), occupancy in zip(
+                ordered.items(), pairwise(bounds), occupancies, strict=True
+            )
+        )
+        rows = tuple(map(RowSteps, times, counts))
+        return Steps(by, each, rows, outside_ns, _added(occupancies))
+
+    def _windows(self, others: Iterable[BusyEvent]) -> dict[int, tuple[int, int]]:
+        """Return when the first kernel or graph of each GPU began, and the last ended."""
+        found: dict[int, tuple[int, int]] = {}
+        devices = [device for device, _ in self._lane_of]
+        columns = zip(self._starts, self._ends, self._lanes, strict=True)
+        kernels = ((start, end, devices[lane]) for start, end, lane in columns)
+        graphs = (
+            (one.start_ns, one.start_ns + one.duration_ns, one.device) for one in others if _KINDS[one.kind] != COPY
+        )
+        for start, end, device in chain(kernels, graphs):
+            first, last = found.get(device, (start, end))
+            found[device] = min(first, start), max(last, end)
+        return found
+
+    def _occupancies(
+        self, bounds: Sequence[int], waiting: Sequence[bool], others: Iterable[BusyEvent]
+    ) -> list[Occupancy]:
+        """Say what ran between each two of some moments, which are in order."""
+        meters = {device: _Meter(*window) for device, window in self._windows(others).items()}
+        devices = [device for device, _ in self._lane_of]
+        kernels = (
+            (start, end, devices[lane], COMMUNICATION if waiting[row] else KERNEL)
+            for start, end, lane, row in zip(self._starts, self._ends, self._lanes, self._rows, strict=True)
+        )
+        rest = ((one.start_ns, one.start_ns + one.duration_ns, one.device, _KINDS[one.kind]) for one in others)
+        read: list[tuple[int, ...]] = []
+        left = iter(bounds)
+        due = next(left, None)
+        for start, end, device, kind in merge(kernels, rest, key=itemgetter(0)):
+            while due is not None and due <= start:
+                read.append(_read(meters.values(), due))
+                due = next(left, None)
+            if device in meters:
+                meters[device].run(start, end, kind)
+        while due is not None:
+            read.append(_read(meters.values(), due))
+            due = next(left, None)
+        return [Occupancy(*(after - before for before, after in zip(*both, strict=True))) for both in pairwise(read)]
+
+    def _by_ranges(self) -> StepsBy | None:
+        """Say how ranges mark the steps; None if no two of them launched anything."""
+        if len(self._named) < 2:
+            return None
+        return "ProfilerStep" if self._is_profilers else "ranges"
+
+    def _by_repetition(self, row_names: Sequence[str]) -> tuple[array[int], StepsBy | None]:
+        """Part the launches by what the busiest stream repeats."""
+        steps = array("i", [_NO_STEP_INDEX]) * len(self._rows)
+        if not self._rows:
+            return steps, None
+        busiest = Counter(self._lanes).most_common(1)[0][0]
+        places = [at for at, lane in enumerate(self._lanes) if lane == busiest]
+        numbers: dict[str, int] = {}
+        of_row = [numbers.setdefault(name, len(numbers)) for name in row_names]
+        sequence = array("i", (of_row[self._rows[at]] for at in places))
+        period = repeated(sequence)
+        if period is None:
+            return steps, None
+        gaps = [0, *(self._starts[later] - self._ends[earlier] for earlier, later in pairwise(places))]
+        heads = _heads(sequence, period, gaps)
+        if len(heads) < 2:
+            return steps, None
+        # The last one counts if it is whole: as long as the others.
+        begins = [self._starts[places[head]] for head in heads]
+        whole = len(sequence) - heads[-1] >= period
+        stop = heads[-1] + period if whole else heads[-1]
+        end_ns = self._starts[places[stop]] if stop < len(places) else None
+        count = len(heads) if whole else len(heads) - 1
+        if count < 2:
+            return steps, None
+        for at, start in enumerate(self._starts):
+            step = bisect_right(begins, start) - 1
+            if 0 <= step < count and (end_ns is None or start < end_ns):
+                steps[at] = step
+        return steps, "repetition"
+
+
+class _Meter:
+    """Measures how long a GPU was busy with what, up to any moment; what runs is added in the order of its start."""
+
+    def __init__(self, first_ns: int, last_ns: int) -> None:
+        self._first_ns, self._last_ns = first_ns, last_ns
+        self._reached = [first_ns] * _LEVELS
+        self._busy = [0] * _LEVELS
+
+    def run(self, start_ns: int, end_ns: int, kind: int) -> None:
+        """Add something; before the first kernel and after the last nothing counts."""
+        begin_ns, end_ns = max(start_ns, self._first_ns), min(end_ns, self._last_ns)
+        for level in range(kind, _LEVELS):
+            if end_ns > self._reached[level]:
+                self._busy[level] += end_ns - max(begin_ns, self._reached[level])
+                self._reached[level] = end_ns
+
+    def at(self, moment_ns: int) -> tuple[int, ...]:
+        """Return the time until a moment: all of it, what each kind alone was busy for, and the rest."""
+        wall_ns = max(0, min(moment_ns, self._last_ns) - self._first_ns)
+        until = [busy - max(0, reach - moment_ns) for busy, reach in zip(self._busy, self._reached, strict=True)]
+        return (wall_ns, until[0], *(later - earlier for earlier, later in pairwise((*until, wall_ns))))
+
+
+def _read(meters: Iterable[_Meter], moment_ns: int) -> tuple[int, ...]:
+    return tuple(map(sum, zip(*(meter.at(moment_ns) for meter in meters), strict=True)))
+
+
+def _added(several: Iterable[Occupancy]) -> Occupancy:
+    return Occupancy(*map(sum, zip(*several, strict=True)))
+
+
+def repeated(sequence: Sequence[int]) -> int | None:
+    """Return the length of what a sequence repeats, twice at least; None if it does not.
+
+    A few elements may differ from one repetition to the next. Of lengths that repeat equally well it is the shortest.
+    """
+    rates = {period: _rate(sequence, period) for period in _periods(sequence)}
+    best = max(rates.values(), default=0.0)
+    if best < _REPEATED:
+        return None
+    return min(period for period, rate in rates.items() if rate >= best - _AS_GOOD)
+
+
+def _periods(sequence: Sequence[int]) -> Iterator[int]:
+    """Yield the lengths to try: how far equal elements are apart, the most common distances first, then rare ones."""
+    last: dict[int, int] = {}
+    distances, seen = Counter[int](), Counter(sequence)
+    rare = {one for one, _ in seen.most_common()[: -_PERIODS_TRIED - 1 : -1]}
+    of_rare = Counter[int]()
+    for place, one in enumerate(sequence):
+        if one in last and 2 * (distance := place - last[one]) <= len(sequence):
+            distances[distance] += 1
+            if one in rare:
+                of_rare[distance] += 1
+        last[one] = place
+    for counter in (distances, of_rare):
+        yield from (distance for distance, _ in counter.most_common(_PERIODS_TRIED))
+
+
+def _rate(sequence: Sequence[int], period: int) -> float:
+    """Return the part of a sequence that is as it was one period before."""
+    same: int = sum(map(eq, sequence, islice(sequence, period, None)))
+    return same / (len(sequence) - period)
+
+
+def _heads(sequence: Sequence[int], period: int, gaps: Sequence[int]) -> list[int]:
+    """Return where each repetition begins: at what comes once in each, after the longest wait of the GPU."""
+    places: defaultdict[int, list[int]] = defaultdict(list)
+    for place, one in enumerate(sequence):
+        places[one].append(place)
+    once = [
+        own
+        for own in places.values()
+        if len(own) > 1
+        and sum(later - earlier == period for earlier, later in pairwise(own)) >= _REPEATED * (len(own) - 1)
+    ]
+    if not once:
+        return []
+    most = max(map(len, once))
+    often = [own for own in once if len(own) >= _REPEATED * most]
+    return max(often, key=lambda own: sum(gaps[place] for place in own) / len(own))

@@ -1,0 +1,465 @@
+"""What the comparison of two timelines says: the step before and after, and what gave or took the difference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rooflens.format import bare_intensity, count, cut_middle, duration, percent, plain_name
+from rooflens.model.compare.gate import Gated
+from rooflens.model.compare.given import Given, defaults_words
+from rooflens.model.keys import short_names
+from rooflens.model.program.comparison import (
+    Amount,
+    Change,
+    ComparedSide,
+    KernelChange,
+    ProgramComparison,
+)
+from rooflens.model.roofline.unit_names import resource_label
+from rooflens.report.comparison.document import gate_document
+from rooflens.report.comparison.rows import signed_duration
+from rooflens.report.document import (
+    SPARE,
+    Block,
+    Chart,
+    Column,
+    Columns,
+    Document,
+    Folded,
+    Heading,
+    Paragraph,
+    Span,
+    Table,
+    Words,
+    code,
+    joined,
+    paragraph,
+    strong,
+)
+from rooflens.report.program.words import without_step
+from rooflens.report.words.change import asked_words, speed_words
+
+SHOWN, RIDGES_SHOWN = 12, 8
+"""Rows of a table that a terminal and Markdown show; pages and data hold all."""
+
+_NAMED = 3
+"""Rows that the first line names."""
+
+_LEAST_NAMED = 0.02
+"""A difference is named in the first line from this part of the longer step on."""
+
+_AS_FAST = 0.0005
+"""A factor nearer to 1 than this would be written as 0.0 %."""
+
+_DRAWN = 12
+_KERNELS_ON_PAGE = 300
+_LONGEST = 300
+
+_HOW = (
+    (
+        "Times are means over the steps of a timeline, and over ranks where there are several. A step begins with the "
+        "first kernel that the host launched in it, and ends where the next begins. Rows add up to it: kernels count "
+        "with the full time of their launches, and what overlaps is taken off in a row of its own; communication and "
+        "copies count only where no other kernel runs; idle is the rest. A change is beyond noise if the ranges "
+        "of both sides do not meet, each of up to five groups of consecutive steps, and the medians differ by more "
+        "than the threshold."
+    ),
+    (
+        "Kernels are matched within their operator, or within their function where a side names no operators: the same "
+        "kernel, sizes, types and module; then in another module; then other kernels of the same sizes; then the same "
+        "kernel with other sizes. What is left is new or gone."
+    ),
+    (
+        "The ridge of a GPU is its peak for the type over the bandwidth of its memory. An operator whose FLOPs per "
+        "byte, by the sizes of its tensors, lie below it is limited by memory at best, above it by compute."
+    ),
+)
+
+
+def program_comparison(
+    comparison: ProgramComparison, gated: Gated | None = None, given: Sequence[Given] = ()
+) -> Document:
+    """Say what became of a step, or of the whole program: the gate first, then the answer, then every row.
+
+    Args:
+        comparison: Both sides.
+        gated: What a gate found; None without one.
+        given: Options of the command, to name those that nobody typed.
+    """
+    return tuple(_blocks(comparison, gated, given))
+
+
+def heading(comparison: ProgramComparison) -> tuple[str, list[str], str]:
+    """Give the title of the page, facts below it, and which side a generator wrote."""
+    title = f"{unit(comparison).capitalize()} {verdict_words(comparison)}"
+    sides = (comparison.base, comparison.head)
+    labels = [_file_name(side.label) for side in sides]
+    written = [
+        label for side, label in zip(sides, labels, strict=True) if any(one.is_synthetic for one in side.programs)
+    ]
+    synthetic = f"Written by a generator, not recorded on a GPU: {' and '.join(written)}." if written else ""
+    return title, [f"{labels[0]} \u2192 {labels[1]}", _gpus(comparison)], synthetic
+
+
+def looked_at(comparison: ProgramComparison, given: Sequence[Given]) -> str:
+    """Say what a gate looked at, and by whose choice."""
+    steps = [_steps(side) for side in (comparison.base, comparison.head)]
+    return f"{steps[0]} before, {steps[1]} after, {asked_words(given)}"
+
+
+def unit(comparison: ProgramComparison) -> str:
+    """Name what times are of."""
+    return "step" if comparison.is_per_step else "program"
+
+
+def verdict_words(comparison: ProgramComparison) -> str:
+    """Say how much faster or slower, and how sure that is."""
+    found = comparison.factor
+    if found is None:
+        return "without a time to compare"
+    outcome = comparison.outcome
+    if outcome == "same":
+        return f"without a change beyond noise ({signed_share(1 / found - 1)})"
+    return speed_words(found) + (f" ({comparison.timing.runs})" if outcome == "single" else "")
+
+
+def signed_share(change: float) -> str:
+    """Write a change: `+3.1 %`."""
+    return f"{'+' if change >= 0 else '-'}{abs(change) * 100:.1f} %"
+
+
+def headline(comparison: ProgramComparison) -> Words:
+    """Say in a line what became of the step, and what gave or took most of the difference."""
+    before, after = comparison.base.wall_ns, comparison.head.wall_ns
+    of_ranks = f" (mean of {count(len(comparison.ranks), 'rank')})" if comparison.ranks else ""
+    whole = f"{unit(comparison)}{of_ranks} {duration(before)} -> {duration(after)}, {verdict_words(comparison)}"
+    least = _LEAST_NAMED * max(before, after)
+    most = [one for one in comparison.changes if abs(one.lost_ns) >= least and one.what != "overlap"][:_NAMED]
+    if not most:
+        return f"{whole}."
+    return whole, ": ", *joined("; ", [*map(_named, most)]), "."
+
+
+def _named(one: Change) -> Words:
+    """Say what became of a row: `aten::mm 3.10 ms -> 1.20 ms`, `idle grew 400 us`."""
+    if one.what != "operator" or one.how != "both":
+        name = code(_cut(one.name)) if one.what == "operator" else Span(one.name)
+        verb = {"new": "new with", "gone": "gone with", "both": "grew by" if one.lost_ns > 0 else "shrank by"}[one.how]
+        return (name, f" {verb} {duration(abs(one.lost_ns))}")
+    return code(_cut(one.name)), f" {_time(one.base)} -> {_time(one.head)}"
+
+
+def _blocks(comparison: ProgramComparison, gated: Gated | None, given: Sequence[Given]) -> Iterator[Block]:
+    if gated:
+        yield from gate_document(gated)
+        yield paragraph(f"The gate looked at {looked_at(comparison, given)}.")
+    elif defaults := defaults_words(given):
+        yield paragraph(f"Defaults: {defaults}.")
+    yield Paragraph((headline(comparison),), "answer")
+    yield Paragraph(tuple(_facts(comparison)), "facts")
+    ranks = _ranks(comparison)
+    yield Columns(((Heading("Where the difference is", 3), _waterfall(comparison)),))
+    yield _changes(comparison)
+    if ranks:
+        yield ranks
+    if (ridges := _ridges(comparison)) is not None:
+        yield from ridges
+    if comparison.warnings:
+        yield Paragraph(tuple(f"note: {one}" for one in comparison.warnings), "note")
+    kernels = Folded("All kernels", (_kernels(comparison),))
+    yield Columns(((kernels, Folded("How to read it", tuple(map(paragraph, _HOW)))),))
+
+
+def _facts(comparison: ProgramComparison) -> Iterator[Words]:
+    """Say what both sides are, and how much of them is the same."""
+    base, head = comparison.base, comparison.head
+    yield _gpus(comparison)
+    steps = _steps(base) if _steps(base) == _steps(head) else f"{_steps(base)} before, {_steps(head)} after"
+    launches = _pair(f"{base.launches:,.0f}", f"{head.launches:,.0f}")
+    yield f"{steps}; {launches} launches{' a step' if comparison.is_per_step else ''}"
+    before, after = (percent(share) for share in comparison.common)
+    way = "operators" if any(one.operator for one in comparison.kernels) else "kernels"
+    yield f"in {way} that both have: {before} of the kernels' time before, {after} after"
+    if any(round(one) for one in comparison.hidden_ns):
+        times = " -> ".join(duration(max(0.0, one)) for one in comparison.hidden_ns)
+        yield f"communication hidden by other kernels, in no row: {times}"
+
+
+def _gpus(comparison: ProgramComparison) -> str:
+    before, after = (", ".join(side.gpus) for side in (comparison.base, comparison.head))
+    return before if before == after else f"{before} -> {after}"
+
+
+def _steps(side: ComparedSide) -> str:
+    """Say how many steps a side has, and how they were found."""
+    if side.steps is None:
+        return count(len(side.programs), "whole program")
+    ways = {"ProfilerStep": "by ProfilerStep", "ranges": "by their ranges", "repetition": "by repetition of kernels"}
+    by = ", ".join(dict.fromkeys(ways[one.steps_by] for one in side.programs if one.steps_by))
+    ranks = f" of {count(len(side.programs), 'rank')}" if len(side.programs) > 1 else ""
+    return f"{count(side.steps, 'step')}{ranks} {by}"
+
+
+def _changes(comparison: ProgramComparison) -> Table:
+    """List the rows, largest difference first, and what they add up to."""
+    of = unit(comparison)
+    columns = (
+        Column("", fit="name", least=20, most=44),
+        Column("before", right=True, worth=9),
+        Column("after", right=True, worth=9),
+        Column("difference", right=True, worth=10),
+        Column("change", fit="end", least=12, worth=8),
+        Column("launches", right=True, worth=SPARE + 1),
+        Column("floor", right=True, worth=SPARE + 2),
+        Column("share", right=True, worth=SPARE),
+        Column("beyond noise", page=True),
+    )
+    rows: list[tuple[Words, ...]] = [_row(one, comparison) for one in comparison.changes]
+    total: tuple[Words, ...] = (
+        strong(f"all of the {of}"),
+        duration(comparison.base.wall_ns),
+        duration(comparison.head.wall_ns),
+        signed_duration(comparison.lost_ns),
+        "" if comparison.factor is None else speed_words(comparison.factor),
+        _pair(f"{comparison.base.launches:,.0f}", f"{comparison.head.launches:,.0f}"),
+        "",
+        "",
+        comparison.outcome,
+    )
+    kept = [
+        place
+        for place in range(len(columns))
+        if any(row[place] not in {"", "-"} for row in rows) and (place != 8 or comparison.is_per_step)
+    ]
+    return Table(
+        tuple(columns[place] for place in kept),
+        tuple(tuple(row[place] for place in kept) for row in (total, *rows)),
+        f"By {_way(comparison)}, largest difference first",
+        shown=SHOWN + 1,
+        rest=" with smaller differences",
+    )
+
+
+def _way(comparison: ProgramComparison) -> str:
+    return "operator" if any(one.operator for one in comparison.kernels) else "kernel"
+
+
+def _row(one: Change, comparison: ProgramComparison) -> tuple[Words, ...]:
+    sides = one.base, one.head
+    launches = [_number(amount.launches) if amount and amount.launches else "" for amount in sides]
+    floors = [duration(amount.floor_ns) if amount and amount.floor_ns is not None else "" for amount in sides]
+    shown = one.head or one.base
+    is_time = one.what != "overlap"
+    return (
+        code(_cut(one.name)) if one.what == "operator" else one.name,
+        _time(one.base),
+        _time(one.head),
+        signed_duration(round(one.lost_ns, 3) or 0.0),
+        _change(one),
+        _pair(*launches),
+        _pair(*floors),
+        percent(shown.share) if shown and is_time and shown.share else "",
+        one.timing.outcome(comparison.threshold) if one.how == "both" and one.base and one.base.samples_ns else "",
+    )
+
+
+def _change(one: Change) -> str:
+    """Say what became of a row: kernels are faster or slower, of the rest there is more or less."""
+    if one.how != "both" or one.factor is None:
+        return "" if one.how == "both" else one.how
+    words = _speed(one.factor)
+    return words if one.what == "operator" else words.replace("faster", "less").replace("slower", "more")
+
+
+def _number(launches: float) -> str:
+    return f"{launches:,.0f}" if launches >= 10 or launches == round(launches) else f"{launches:.1f}"
+
+
+def _pair(before: str, after: str) -> str:
+    return before if before == after else f"{before or '-'} -> {after or '-'}"
+
+
+def _time(amount: Amount | None) -> str:
+    if amount is None:
+        return "-"
+    return duration(amount.time_ns) if amount.time_ns >= 0 else f"\u2212{duration(-amount.time_ns)}"
+
+
+def _ranks(comparison: ProgramComparison) -> Table | None:
+    """Set the ranks side by side; the slowest of each side is marked."""
+    if not comparison.ranks:
+        return None
+    slowest = [max(getattr(one, side) for one in comparison.ranks) for side in ("base_ns", "head_ns")]
+    columns = (
+        Column("rank", right=True),
+        Column("before", right=True),
+        Column("after", right=True),
+        Column("difference", right=True),
+        Column("slowest", fit="end"),
+    )
+    rows = []
+    for one in comparison.ranks:
+        marks = [
+            word
+            for word, own, most in zip(("before", "after"), (one.base_ns, one.head_ns), slowest, strict=True)
+            if own == most
+        ]
+        name = "" if one.rank is None else str(one.rank)
+        lost = signed_duration(round(one.head_ns - one.base_ns, 3) or 0.0)
+        rows.append((name, duration(one.base_ns), duration(one.head_ns), lost, " and ".join(marks)))
+    return Table(columns, tuple(rows), "Ranks", shown=2 * SHOWN)
+
+
+def _ridges(comparison: ProgramComparison) -> tuple[Block, ...] | None:
+    """Say which operators are on another side of the ridge on the GPU after; None where the GPUs are the same."""
+    known = [one for one in comparison.kernels if all(one.ridges)]
+    if not comparison.has_two_gpus:
+        return None
+    title = Heading("Side of the ridge on both GPUs", 3)
+    if not known:
+        sizes = "no operator of the same sizes has a formula and a GPU with known peaks on both sides"
+        return (title, paragraph(f"{sizes}: `--gpu NAME` names a GPU that the trace does not."))
+    moved = sorted((one for one in known if one.changed_side), key=lambda one: -(one.head.time_ns if one.head else 0.0))
+    lines: list[Words] = [*_sides_of(known), *_ridges_of(known), *_expected(known)]
+    if not moved:
+        return (title, paragraph(*lines))
+    columns = (
+        Column("operator", fit="end", least=12, worth=9),
+        Column("shape", fit="end", least=12, worth=7),
+        Column("FLOP/B", right=True, worth=9),
+        Column("limited by", fit="end", least=17, worth=9),
+        Column("by floors", fit="end", least=12, worth=8),
+        Column("measured", fit="end", least=12, worth=8),
+    )
+    rows = tuple(_ridge_row(one) for one in moved)
+    return (title, paragraph(*lines), Table(columns, rows, shown=RIDGES_SHOWN, rest=" that take less time"))
+
+
+def _expected(known: Sequence[KernelChange]) -> Iterator[str]:
+    """Say how much faster the floors of the same work are, and how much faster it is."""
+    both = [(one.base, one.head) for one in known if one.how != "other shape" and one.expected and one.observed]
+    floors, times = [0.0, 0.0], [0.0, 0.0]
+    for pair in both:
+        for side, amount in enumerate(pair):
+            if amount is not None and amount.launches:
+                floors[side] += (amount.floor_cold_ns or 0.0) / amount.launches
+                times[side] += amount.time_ns / amount.launches
+    if floors[1] and times[1]:
+        should, did = speed_words(floors[0] / floors[1]), speed_words(times[0] / times[1])
+        yield f"A launch of each should be {should} after by its floor, and is {did}."
+
+
+def _ridge_row(one: KernelChange) -> tuple[Words, ...]:
+    before, after = one.ridges
+    return (
+        code(_cut(one.operator or one.name)),
+        code(_cut(one.shape or "")),
+        bare_intensity(before.intensity) if before else "",
+        f"{before.side} -> {after.side}" if before and after else "",
+        _speed(one.expected),
+        _speed(one.observed),
+    )
+
+
+def _speed(found: float | None) -> str:
+    return "" if not found else "the same" if abs(found - 1) < _AS_FAST else speed_words(found)
+
+
+def _sides_of(known: Sequence[KernelChange]) -> Iterator[str]:
+    """Count the kernels by their sides on both GPUs."""
+    sides = Counter((one.ridges[0].side, one.ridges[1].side) for one in known if one.ridges[0] and one.ridges[1])
+    said = [
+        f"{number:,} {before if before == after else f'{before} -> {after}'}"
+        for (before, after), number in sides.most_common()
+    ]
+    yield f"{count(len(known), 'kernel')} of known work, by what limits it: {', '.join(said)}."
+
+
+def _ridges_of(known: Sequence[KernelChange]) -> Iterator[str]:
+    """Name the ridges that matter, those of most kernels first."""
+    said = []
+    for at, side in enumerate(("before", "after")):
+        found = Counter((ridge.ridge, ridge.peak) for one in known if (ridge := one.ridges[at]))
+        named = [
+            f"{bare_intensity(value)} for {resource_label(peak)}" for (value, peak), _ in found.most_common(_NAMED)
+        ]
+        said.append(f"{', '.join(named)} {side}")
+    yield f"Ridges in FLOP/B: {'; '.join(said)}."
+
+
+def _kernels(comparison: ProgramComparison) -> Table:
+    """List all matched kernels, for pages."""
+    found = comparison.kernels
+    names = short_names([*(one.name for one in found), *(one.was for one in found if one.was)])
+    columns = (
+        Column("kernel", fit="name", least=20, most=60),
+        Column("matched", fit="end"),
+        Column("before", right=True),
+        Column("after", right=True),
+        Column("difference", right=True),
+        Column("launches", right=True),
+        Column("operator", fit="end"),
+        Column("shape", fit="end"),
+        Column("from", fit="end"),
+    )
+    rows = tuple(_kernel_row(one, names) for one in found[:_KERNELS_ON_PAGE])
+    return Table(columns, rows, shown=SHOWN, amount=len(found), rest=" with smaller differences")
+
+
+def _kernel_row(one: KernelChange, names: Mapping[str, str]) -> tuple[Words, ...]:
+    was = (" was ", code(_cut(names[one.was]))) if one.was and names[one.was] != names[one.name] else ()
+    shape = (code(_cut(one.shape)),) if one.shape else ()
+    was_shape = (" was ", code(_cut(one.was_shape))) if one.was_shape else ()
+    launches = [_number(amount.launches) if amount else "" for amount in (one.base, one.head)]
+    where = without_step(one.module)
+    return (
+        (code(_cut(names[one.name])), *was),
+        one.how,
+        _time(one.base),
+        _time(one.head),
+        signed_duration(round(one.lost_ns, 3) or 0.0),
+        _pair(*launches),
+        code(_cut(one.operator)) if one.operator else "",
+        (*shape, *was_shape) or "",
+        code(_cut(where)) if where else "",
+    )
+
+
+def _waterfall(comparison: ProgramComparison) -> Chart:
+    def draw() -> Mapping[str, Any] | None:
+        from rooflens.report.comparison.charts import bars_spec  # noqa: PLC0415 - only pages draw
+
+        of = unit(comparison)
+        return bars_spec([*_bars(comparison)], f"Time of a {of}" if of == "step" else "Time of the program", "Time")
+
+    label = f"From the {unit(comparison)} before to the one after, row by row; the table holds the same."
+    return Chart("waterfall", draw, label, ("Solid: lost; hollow, or pale where it is thin: won.",))
+
+
+def _bars(comparison: ProgramComparison) -> Iterator[dict[str, Any]]:
+    """List the bars from the time before to the time after."""
+    from rooflens.report.comparison.charts import bar  # noqa: PLC0415 - only pages draw
+
+    before, after = comparison.base.wall_ns, comparison.head.wall_ns
+    yield bar("before", "total", (0.0, before), duration(before))
+    now = before
+    for one in comparison.changes[:_DRAWN]:
+        kind = "loss" if one.lost_ns > 0 else "gain"
+        lost = signed_duration(one.lost_ns)
+        words = lost if one.how == "both" else f"{lost}, {one.how}"
+        yield bar(plain_name(one.name), kind, (now, now + one.lost_ns), words)
+        now += one.lost_ns
+    if rest := comparison.changes[_DRAWN:]:
+        kind = "loss" if after > now else "gain"
+        yield bar(count(len(rest), "other row"), kind, (now, after), signed_duration(after - now))
+    yield bar("after", "total", (0.0, after), duration(after))
+
+
+def _file_name(label: str) -> str:
+    return label.replace("\\", "/").rstrip("/").rpartition("/")[2] or label
+
+
+def _cut(text: str) -> str:
+    return cut_middle(text, _LONGEST)
