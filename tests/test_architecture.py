@@ -39,10 +39,11 @@ MAY_IMPORT: dict[str, str] = {
     "report/* workloads",
     "cli/commands": "format errors addresses files cli analyzing writing collect mcp ingest/* model/* report/* "
     "workloads",
-    "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
+    "ingest": "errors format machine ingest/metrics ingest/reports model/records model/failed model/source "
+    "model/unprofiled model/store",
     "ingest/exports": "errors files format model/records model/roofline",
     "ingest/messages": "",
-    "ingest/cubin": "format ingest/messages ingest/metrics model/inside",
+    "ingest/cubin": "format ingest/messages ingest/metrics model/inside model/records",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/reports": "errors addresses cache files format machine processes ingest/cubin ingest/exports "
     "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
@@ -64,6 +65,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/hotspots": "model/records",
     "model/inside": "model/records model/counters model/hotspots model/roofline",
     "model/knowledge": "model/keys",
+    "model/source": "format model/records model/hotspots",
     "model/verdict": "format errors checking model/verdict_classes model/records model/failed model/unprofiled "
     "model/counters model/hotspots model/knowledge model/roofline",
     "model/findings": "format model/verdict_classes model/records model/unprofiled model/counters model/hotspots "

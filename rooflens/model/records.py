@@ -142,7 +142,7 @@ class Hotspot(Struct, frozen=True, gc=False):
             only the kernel itself: what it calls is `function at +0x1a00`, by its offset.
         pc: Offset of the instruction from the start of the kernel's code, called functions included, in bytes.
         sass: The instruction in text.
-        text: The source line in text, where the report embeds the file.
+        text: The source line in text, where the report embeds the file or a folder of sources holds it.
         measures: Amount by measure (`rooflens.model.hotspots.MEASURES`); absent where 0 or not measured: a measure of
             the kernel's `code_totals` is measured.
     """
@@ -155,6 +155,25 @@ class Hotspot(Struct, frozen=True, gc=False):
     sass: str | None = None
     text: str | None = None
     measures: Mapping[str, float] = field(default_factory=_nothing)
+
+
+class SourceFile(Struct, frozen=True, gc=False):
+    """A source file that instructions were compiled from.
+
+    Attributes:
+        text: Its text; None where neither the report embeds it nor a folder of sources holds it.
+        compiled_bytes: Its size when it was compiled, as the line table says; None if unknown.
+        md5: Its digest when it was compiled, in hex; None if the line table has none.
+        path: Where the folder of sources holds it, from that folder on; None for an embedded one.
+        differs: Why the one in the folder is not the one that was compiled; empty if nothing says so. Without `text`,
+            its lines are known to be others.
+    """
+
+    text: str | None = None
+    compiled_bytes: int | None = None
+    md5: str | None = None
+    path: str | None = None
+    differs: str = ""
 
 
 class Series(Struct, frozen=True, gc=False):
@@ -401,6 +420,7 @@ class Kernel(Struct, frozen=True, gc=False):
         code_totals: Sum over all of its instructions, by measure of the hot spots; 0 where measured and none found.
         series: What was sampled while it ran; None if the report holds no samples.
         inside: Its loops and waits; None if nothing was counted by instruction, or the report holds figures alone.
+        sources: What is known of the files of its hottest lines, by name as in the line table.
     """
 
     digest: str
@@ -431,6 +451,7 @@ class Kernel(Struct, frozen=True, gc=False):
     series: Series | None = None
     status_reason: str | None = None
     inside: Inside | None = None
+    sources: Mapping[str, SourceFile] = field(default_factory=_nothing)
 
     @property
     def gpu_model(self) -> str | None:
