@@ -73,7 +73,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/needs": "model/records model/counters model/hotspots model/findings",
     "model/about": "errors format model/verdict_classes model/counters model/knowledge model/verdict model/findings",
     "model/same_work": "format model/counters model/records model/roofline model/verdict",
-    "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
+    "model/analyze": "model/keys model/records model/roofline model/source model/verdict model/findings",
     "model/summary": "format model/verdict_classes model/failed model/keys model/records model/roofline model/verdict",
     "model/ranking": "format model/records model/summary model/verdict",
     "model/catalogue": "format model/verdict_classes model/hotspots model/records model/roofline model/unprofiled",
@@ -106,8 +106,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/document": "",
     "report/words": "format model/* report/document",
     "report/writers": "format report/document report/html report/templates",
-    "report/text": "format errors model/* report/data report/document report/words report/content report/summary "
-    "report/writers",
+    "report/text": "format errors model/* report/data report/document report/kernel report/words report/content "
+    "report/summary report/writers",
     "report/text/digest": "format errors model/* report/document report/words report/token_budget report/content "
     "report/overview report/text report/writers",
     "mcp": "errors format analyzing programs writing ingest/* model/* report/*",

@@ -30,13 +30,18 @@ _LEFT_OUT = frozenset({"node_modules", "__pycache__"})
 class SourceFolder:
     """The source files below a folder."""
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], *, is_asked: bool = True) -> None:
         """Take the folder.
+
+        Args:
+            folder: The folder.
+            is_asked: A user named it, and wants to hear if it holds no file of a report.
 
         Raises:
             InputError: It is not a folder.
         """
         self.folder = Path(folder)
+        self._is_asked = is_asked
         self._notes: dict[str, None] = {}
         self._read: dict[tuple[str, int | None, str | None], tuple[str, bytes, str] | str | None] = {}
         if not self.folder.is_dir():
@@ -48,6 +53,8 @@ class SourceFolder:
         """Return the kernels of a report with the text of their lines, and what a user should know of the files."""
         self._notes = {}
         added = [self._added_to(kernel) for kernel in kernels]
+        if not self._is_asked:
+            return added, tuple(self._notes)
         own = [one for one in kernels if one.hotspots]
         files = dict.fromkeys(spot.file for kernel in own for spot in kernel.hotspots if spot.file is not None)
         if own and not files:

@@ -853,6 +853,30 @@ class Spelling(Struct, frozen=True, gc=False):
     triton: str | None
 
 
+class Edit(Struct, frozen=True, gc=False):
+    """The statement that a move changes, and a sketch of what it becomes, which nobody has compiled.
+
+    Attributes:
+        line, last_line: Where the statement stands, from 1.
+        before: Its text, line by line.
+        after: What it becomes, in at most three lines; empty where no rule says that for all programs.
+        note: What the sketch holds for, or what else has to follow; empty if nothing.
+        check: The command that tells what the change did.
+        ways_before, ways_after: Passes of its shared-memory accesses for each that their bytes need, replayed from
+            their addresses, today, where they equal those counted, and with the sketch; None elsewhere.
+    """
+
+    file: str
+    line: int
+    last_line: int
+    before: tuple[str, ...]
+    after: tuple[str, ...] = ()
+    note: str = ""
+    check: str = ""
+    ways_before: float | None = None
+    ways_after: float | None = None
+
+
 class Move(Struct, frozen=True, gc=False):
     """One thing to do, in one sentence with the kernel's own numbers.
 
@@ -865,6 +889,7 @@ class Move(Struct, frozen=True, gc=False):
             alone.
         command: The command in its text that collects a launch of the kernel; empty without one.
         spelling: What it is called where tensor cores multiply or copies are asynchronous; None elsewhere.
+        edit: The statement that it changes; None where the text of its line is not known.
     """
 
     text: str
@@ -875,6 +900,7 @@ class Move(Struct, frozen=True, gc=False):
     shared: SharedMove = ""
     command: str = ""
     spelling: Spelling | None = None
+    edit: Edit | None = None
 
 
 class Verdict(Struct, frozen=True, gc=False):

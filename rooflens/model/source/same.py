@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from rooflens.model.records import Kernel, SourceFile
-from rooflens.model.source.text import SourceText, is_python, name_of_function
+from rooflens.model.source.text import SourceText, is_c_like, name_of_function
 
 _NAMED_LINES = 3
 
@@ -66,13 +66,12 @@ def _other_lines(kernel: Kernel, file: str, text: str) -> str:
     amount = len(text.splitlines())
     if lines and lines[-1] > amount:
         return f"it has {amount:,} lines, and instructions are of line {lines[-1]:,}"
-    if is_python(file):
-        return ""
     source = SourceText(text)
-    if empty := [line for line in lines if not source.has_code(line)]:
+    has_code = source.has_code if is_c_like(file) else source.has_text
+    if empty := [line for line in lines if not has_code(line)]:
         named = ", ".join(map(str, empty[:_NAMED_LINES]))
         return f"instructions are of line {named}, where no code stands"
-    return _other_kernel(kernel, source, lines)
+    return _other_kernel(kernel, source, lines) if is_c_like(file) else ""
 
 
 def lines_of(kernel: Kernel, file: str) -> set[int]:

@@ -20,7 +20,7 @@ _BLANKED = re.compile(
 )
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
 _OPENING, _CLOSING = "([", ")]"
-_PYTHON = (".py", ".pyx")
+_C_LIKE = (".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inl", ".inc", ".cl", ".hip")
 _NOTHING_ON_A_LINE = re.compile(r"[\s]*\Z")
 
 
@@ -54,9 +54,9 @@ class Scope(Struct):
     parent: int
 
 
-def is_python(file: str) -> bool:
-    """Return whether a file is written in Python, as Triton's kernels are."""
-    return file.endswith(_PYTHON)
+def is_c_like(file: str) -> bool:
+    """Return whether a file is C++, and not Python as Triton's kernels are, Fortran or Julia."""
+    return file.lower().endswith(_C_LIKE)
 
 
 class SourceText:
@@ -93,6 +93,11 @@ class SourceText:
         """Return whether a line holds more than blanks and comments."""
         span = self.span_of(line)
         return span is not None and not _NOTHING_ON_A_LINE.match(self.clean[slice(*span)])
+
+    def has_text(self, line: int) -> bool:
+        """Return whether a line holds more than blanks."""
+        span = self.span_of(line)
+        return span is not None and bool(self.text[slice(*span)].strip())
 
     @cached_property
     def _parsed(self) -> tuple[list[Statement], list[Scope]]:
