@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.jobs import Outcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.running import Workers
+    from rooflens.ingest.sources import SourceFolder
     from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.store.dataset import Store, StoredReport, StoredRun
@@ -135,12 +136,14 @@ class Basis(Struct, frozen=True, kw_only=True):
         without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
         with_evidence: Write the verdicts' lines of evidence, which take a quarter of the time and are in no table.
         timeline: The program's run without ncu, instead of the one that lies beside a report or in a store.
+        sources: The folder that holds the kernels' source files, for reports that embed none.
     """
 
     limits: Thresholds = field(default_factory=default_thresholds)
     without_nvidia: bool = False
     with_evidence: bool = True
     timeline: Timed | None = None
+    sources: SourceFolder | None = None
 
     @property
     def program(self) -> Unprofiled | None:
@@ -467,8 +470,9 @@ class _Analyzer:
 
     @property
     def has_other_inputs(self) -> bool:
-        """Whether verdicts depend on what no store has: a timeline that was given, or NVIDIA's rules left out."""
-        return self.basis.program is not None or self.basis.without_nvidia
+        """Whether verdicts depend on what no store has: a timeline or sources given, or NVIDIA's rules left out."""
+        basis = self.basis
+        return basis.program is not None or basis.without_nvidia or basis.sources is not None
 
     def inputs_digest(self, report: StoredReport | StoredRun, unprofiled: Unprofiled | None) -> str:
         """Return a short digest of what the verdicts of a stored report depend on besides it and the model."""
@@ -502,7 +506,10 @@ class _Analyzer:
             return Analyzed((AnalyzedReport(run, known),), self.basis.limits)
         if self.basis.without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
+        notes: tuple[str, ...] = ()
         try:
+            if self.basis.sources is not None:
+                kernels, notes = self.basis.sources.added_to_all(kernels)
             is_all = self.basis.timeline is not None
             outsides, missing = _outsides(run, kernels, unprofiled, self._calibrations, is_all=is_all)
             analyses: list[Analysis] = []
@@ -514,7 +521,12 @@ class _Analyzer:
             return Analyzed((), self.basis.limits, ((run.source, bug_error(error)),))
         told = with_fills_told(with_siblings(analyses, self.basis.limits), run.command_line) if known is None else known
         report = AnalyzedReport(run, told, unprofiled)
-        return Analyzed((report,), self.basis.limits, missing=(Missing(run.source, missing),) if missing else ())
+        return Analyzed(
+            (report,),
+            self.basis.limits,
+            missing=(Missing(run.source, missing),) if missing else (),
+            notes=tuple((run.source, note) for note in notes),
+        )
 
     def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:
         """Analyze kernels; if a bug in rooflens affects one, it becomes a failed kernel that says so."""

@@ -39,10 +39,11 @@ MAY_IMPORT: dict[str, str] = {
     "report/* workloads",
     "cli/commands": "format errors addresses files cli analyzing writing collect mcp ingest/* model/* report/* "
     "workloads",
-    "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
+    "ingest": "errors format machine ingest/metrics ingest/reports model/records model/failed model/source "
+    "model/unprofiled model/store",
     "ingest/exports": "errors files format model/records model/roofline",
     "ingest/messages": "",
-    "ingest/cubin": "format ingest/messages ingest/metrics model/inside",
+    "ingest/cubin": "format ingest/messages ingest/metrics model/inside model/records",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/reports": "errors addresses cache files format machine processes ingest/cubin ingest/exports "
     "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
@@ -64,6 +65,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/hotspots": "model/records",
     "model/inside": "model/records model/counters model/hotspots model/roofline",
     "model/knowledge": "model/keys",
+    "model/source": "format model/records model/hotspots",
     "model/verdict": "format errors checking model/verdict_classes model/records model/failed model/unprofiled "
     "model/counters model/hotspots model/knowledge model/roofline",
     "model/findings": "format model/verdict_classes model/records model/unprofiled model/counters model/hotspots "
@@ -71,7 +73,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/needs": "model/records model/counters model/hotspots model/findings",
     "model/about": "errors format model/verdict_classes model/counters model/knowledge model/verdict model/findings",
     "model/same_work": "format model/counters model/records model/roofline model/verdict",
-    "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
+    "model/analyze": "model/keys model/records model/roofline model/source model/verdict model/findings",
     "model/summary": "format model/verdict_classes model/failed model/keys model/records model/roofline model/verdict",
     "model/ranking": "format model/records model/summary model/verdict",
     "model/catalogue": "format model/verdict_classes model/hotspots model/records model/roofline model/unprofiled",
@@ -104,8 +106,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/document": "",
     "report/words": "format model/* report/document",
     "report/writers": "format report/document report/html report/templates",
-    "report/text": "format errors model/* report/data report/document report/words report/content report/summary "
-    "report/writers",
+    "report/text": "format errors model/* report/data report/document report/kernel report/words report/content "
+    "report/summary report/writers",
     "report/text/digest": "format errors model/* report/document report/words report/token_budget report/content "
     "report/overview report/text report/writers",
     "mcp": "errors format analyzing programs writing ingest/* model/* report/*",

@@ -19,6 +19,7 @@ from rooflens.files import path_text
 from rooflens.format import as_unicode, count
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
+from rooflens.ingest.sources import SourceFolder
 from rooflens.model.selecting import Selection, select
 from rooflens.model.store import store_at
 from rooflens.model.summary import total_ns_of
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.jobs import Job
 
 
-def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
+def open(  # noqa: A001, PLR0913 - the verb of the whole API, as in `rl.open`
     *paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     kernel: str | Sequence[str] | None = None,
     nvtx: str | Sequence[str] | None = None,
     thresholds: str | os.PathLike[str] | None = None,
     gpu: str | None = None,
     timeline: str | os.PathLike[str] | None = None,
+    source: str | os.PathLike[str] | None = None,
 ) -> Report:
     """Open reports, and analyze every kernel in them.
 
@@ -50,6 +52,7 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         gpu: Name of the GPU for CSV exports that do not state it; for stores, only kernels on GPUs of that name.
         timeline: What the program does without ncu: an SQLite export of nsys, its `.nsys-rep`, or a trace of the
             PyTorch profiler. Kernels then count by their time there.
+        source: Folder with the kernels' source files, for reports that embed none: lines then have their text.
 
     Returns:
         The kernels, in the order of `analyze`. A report that cannot be read does not affect the others: a warning names
@@ -75,6 +78,7 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     basis = Basis(
         limits=read_thresholds(None if thresholds is None else Path(thresholds)),
         timeline=None if timeline is None else read_timeline(timeline),
+        sources=None if source is None else SourceFolder(path_text(source)),
     )
     found, places = _read([path_text(path) for path in given], ReadOptions(gpu=gpu), basis)
     if not found.reports and found.failures:

@@ -59,6 +59,13 @@ TIMELINE = click.option(
     help="What the program does without ncu: an SQLite export of nsys, its .nsys-rep, or a trace of the PyTorch "
     "profiler (.json, .json.gz). Kernels then count by their time there.",
 )
+SOURCE = click.option(
+    "--source",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Folder with the kernels' source files, for reports that embed none: their lines are shown, and what a move "
+    "makes of them. A file that was changed since is named.",
+)
 WITHOUT_NVIDIA = click.option(
     "--without-nvidia", is_flag=True, help="Ignore NVIDIA's own rules; the store then keeps no verdicts."
 )
@@ -301,7 +308,18 @@ def load_analyzed(
     if wanted.timeline is not None:
         with progress(1, "timelines") as move:
             timeline = read_timeline(wanted.timeline, move)
-    basis = Basis(limits=limits, without_nvidia=wanted.without_nvidia, with_evidence=with_evidence, timeline=timeline)
+    sources = None
+    if wanted.source is not None:
+        from rooflens.ingest.sources import SourceFolder
+
+        sources = SourceFolder(wanted.source)
+    basis = Basis(
+        limits=limits,
+        without_nvidia=wanted.without_nvidia,
+        with_evidence=with_evidence,
+        timeline=timeline,
+        sources=sources,
+    )
     if wanted.store is not None:
         from rooflens.analyzing import analyze_store
 

@@ -26,6 +26,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         timeline: File with figures without ncu, which replace the stored ones.
         without_nvidia: Ignore the results of NVIDIA's own rules.
         predict: What the program should do; a text, or a TOML file.
+        source: Folder with the kernels' source files.
     """
 
     paths: tuple[str, ...] = ()
@@ -37,3 +38,4 @@ class Wanted(Struct, frozen=True, kw_only=True):
     timeline: Path | None = None
     without_nvidia: bool = False
     predict: str | None = None
+    source: Path | None = None

@@ -49,6 +49,7 @@ from rooflens.report.document import Column, Span, Table, Words, bullets, code, 
 from rooflens.report.forecast.data import PREDICTION, to_objects
 from rooflens.report.kernel.document import explain
 from rooflens.report.kernel.places import hot_table
+from rooflens.report.kernel.source import in_context
 from rooflens.report.text.digest import (
     BYTES_PER_TOKEN,
     LEAST_TOKENS,
@@ -196,7 +197,8 @@ class Answers:
         if not shown:
             raise InputError("the report holds no samples or counts by instruction of this kernel", "`ncu --set full`")
         head = paragraph((code(short_name(chosen.short_name)), f", {fmt.duration(chosen.kernel.duration_ns)}"))
-        table = to_markdown((hot_table(chosen.kernel, shown[0].hotspots),))
+        context = in_context(chosen.kernel, next(iter(shown[0].hotspots), None))
+        table = to_markdown((hot_table(chosen.kernel, shown[0].hotspots), *context))
         page = _page("\n\n".join((to_markdown((head,)), *others, table)), 0)
         return Answer(page, {"key": chosen.key, "hotspots": items(_SPOT).json(shown[0].hotspots)})
 

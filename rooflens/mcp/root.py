@@ -10,12 +10,13 @@ from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
+from rooflens.analyzing import Analyzed, Basis, analyze_inputs, analyze_store
 from rooflens.errors import InputError, near_names
 from rooflens.format import cut_middle, some
 from rooflens.ingest.reports.inputs import Inputs, find_inputs, is_timeline, timelines_in
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.unpacking import sidecar
+from rooflens.ingest.sources import SourceFolder
 from rooflens.model.program.program import Program
 from rooflens.model.selecting import Selection
 from rooflens.model.store import MARKER
@@ -142,7 +143,7 @@ class Root:
 
     def _read(self, place: Path, given: str) -> Analyzed:
         if not (place / MARKER).is_file():
-            return analyze_inputs(self.inputs(given))
+            return analyze_inputs(self.inputs(given), Basis(sources=SourceFolder(self.folder, is_asked=False)))
         if not all(map(self._is_inside, place.rglob("*"))):
             raise InputError(f"the store `{given}` has links that lead out of the folder", "name another place")
         from rooflens.model.store.dataset import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store

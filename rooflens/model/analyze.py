@@ -94,6 +94,11 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
     by_dtype: dict[str, float] = defaultdict(float)
     for work in flops.work:
         by_dtype[work.dtype_key] += work.ops
+    verdict, key = write_verdict(facts, findings, with_evidence=with_evidence), facts.outside.key or first_key(kernel)
+    if kernel.sources:
+        from rooflens.model.source.edits import with_edits  # noqa: PLC0415 - few kernels have their source
+
+        verdict = replace(verdict, moves=with_edits(kernel, verdict.moves, findings, key))
     return Analysis(
         kernel=kernel,
         levels=facts.levels,
@@ -104,13 +109,13 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
         flop_uncounted=flops.uncounted,
         flop_per_s=kernel.per_s(flops.total),
         flop_peak_per_s=flops.peak_per_s,
-        verdict=write_verdict(facts, findings, with_evidence=with_evidence),
+        verdict=verdict,
         nvidia=read_nvidia(kernel.rules),
         flags=facts.flags,
         launches=facts.outside.launches,
         findings=findings,
         phases=facts.phases,
-        key=facts.outside.key or first_key(kernel),
+        key=key,
         in_program=facts.outside.in_program,
         short_name=facts.outside.short_name or short_names([kernel.name])[kernel.name],
         role=role_of(kernel.name, kernel.function_name, facts.library),

@@ -375,6 +375,23 @@ SPELLING = fixed(
     Key("triton", TEXT_OR_NULL, "in Triton"),
 )
 
+EDIT = fixed(
+    Key("file", TEXT, "source file of the statement"),
+    Key("line", POSITION, "its first line, from 1"),
+    Key("last_line", POSITION, "its last line"),
+    Key("before", TEXTS, "the statement, line by line"),
+    Key("after", TEXTS, "a sketch of what it becomes, not compiled; empty where no general rule makes one"),
+    Key("note", TEXT, "what the sketch holds for, or what else has to follow"),
+    Key("check", TEXT, "the command that tells what the change did"),
+    Key(
+        "ways_before",
+        NUMBER,
+        "passes of its shared-memory accesses for each that their bytes need, replayed and equal to those counted",
+        "passes/access",
+    ),
+    Key("ways_after", NUMBER, "the same with the sketch", "passes/access"),
+)
+
 MOVE = fixed(
     Key("finding", TEXT_OR_NULL, "the finding that it comes from; null where it is the limiter's or asks for counters"),
     Key("kind", choice(*get_args(MoveKind)), "what it changes, in one word"),
@@ -382,6 +399,7 @@ MOVE = fixed(
     Key("where", items(PLACE), "worst first"),
     Key("gain", nullable(GAIN), "what it brings, alone; null where that cannot be modelled"),
     Key("spelling", nullable(SPELLING), "what it is called, on tensor cores and of asynchronous copies; else null"),
+    Key("edit", nullable(EDIT), "the statement that it changes; null where the text of its line is not known"),
 )
 
 VERDICT = fixed(

@@ -142,7 +142,7 @@ class Hotspot(Struct, frozen=True, gc=False):
             only the kernel itself: what it calls is `function at +0x1a00`, by its offset.
         pc: Offset of the instruction from the start of the kernel's code, called functions included, in bytes.
         sass: The instruction in text.
-        text: The source line in text, where the report embeds the file.
+        text: The source line in text, where the report embeds the file or a folder of sources holds it.
         measures: Amount by measure (`rooflens.model.hotspots.MEASURES`); absent where 0 or not measured: a measure of
             the kernel's `code_totals` is measured.
     """
@@ -155,6 +155,25 @@ class Hotspot(Struct, frozen=True, gc=False):
     sass: str | None = None
     text: str | None = None
     measures: Mapping[str, float] = field(default_factory=_nothing)
+
+
+class SourceFile(Struct, frozen=True, gc=False):
+    """A source file that instructions were compiled from.
+
+    Attributes:
+        text: Its text; None where neither the report embeds it nor a folder of sources holds it.
+        compiled_bytes: Its size when it was compiled, as the line table says; None if unknown.
+        md5: Its digest when it was compiled, in hex; None if the line table has none.
+        path: Where the folder of sources holds it, from that folder on; None for an embedded one.
+        differs: Why the one in the folder is not the one that was compiled; empty if nothing says so. Without `text`,
+            its lines are known to be others.
+    """
+
+    text: str | None = None
+    compiled_bytes: int | None = None
+    md5: str | None = None
+    path: str | None = None
+    differs: str = ""
 
 
 class Series(Struct, frozen=True, gc=False):
@@ -401,6 +420,7 @@ class Kernel(Struct, frozen=True, gc=False):
         code_totals: Sum over all of its instructions, by measure of the hot spots; 0 where measured and none found.
         series: What was sampled while it ran; None if the report holds no samples.
         inside: Its loops and waits; None if nothing was counted by instruction, or the report holds figures alone.
+        sources: What is known of the files of its hottest lines, by name as in the line table.
     """
 
     digest: str
@@ -431,6 +451,7 @@ class Kernel(Struct, frozen=True, gc=False):
     series: Series | None = None
     status_reason: str | None = None
     inside: Inside | None = None
+    sources: Mapping[str, SourceFile] = field(default_factory=_nothing)
 
     @property
     def gpu_model(self) -> str | None:
@@ -832,6 +853,30 @@ class Spelling(Struct, frozen=True, gc=False):
     triton: str | None
 
 
+class Edit(Struct, frozen=True, gc=False):
+    """The statement that a move changes, and a sketch of what it becomes, which nobody has compiled.
+
+    Attributes:
+        line, last_line: Where the statement stands, from 1.
+        before: Its text, line by line.
+        after: What it becomes, in at most three lines; empty where no rule says that for all programs.
+        note: What the sketch holds for, or what else has to follow; empty if nothing.
+        check: The command that tells what the change did.
+        ways_before, ways_after: Passes of its shared-memory accesses for each that their bytes need, replayed from
+            their addresses, today, where they equal those counted, and with the sketch; None elsewhere.
+    """
+
+    file: str
+    line: int
+    last_line: int
+    before: tuple[str, ...]
+    after: tuple[str, ...] = ()
+    note: str = ""
+    check: str = ""
+    ways_before: float | None = None
+    ways_after: float | None = None
+
+
 class Move(Struct, frozen=True, gc=False):
     """One thing to do, in one sentence with the kernel's own numbers.
 
@@ -844,6 +889,7 @@ class Move(Struct, frozen=True, gc=False):
             alone.
         command: The command in its text that collects a launch of the kernel; empty without one.
         spelling: What it is called where tensor cores multiply or copies are asynchronous; None elsewhere.
+        edit: The statement that it changes; None where the text of its line is not known.
     """
 
     text: str
@@ -854,6 +900,7 @@ class Move(Struct, frozen=True, gc=False):
     shared: SharedMove = ""
     command: str = ""
     spelling: Spelling | None = None
+    edit: Edit | None = None
 
 
 class Verdict(Struct, frozen=True, gc=False):

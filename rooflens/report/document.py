@@ -293,6 +293,37 @@ class Lines(NamedTuple):
     table: Table
 
 
+class ExcerptLine(NamedTuple):
+    """A line of a source file.
+
+    Attributes:
+        number: From 1; 0 for a line of a sketch.
+        kind: `here` is what the excerpt is about, `new` a sketch of what it becomes.
+    """
+
+    number: int
+    text: str
+    kind: Literal["", "here", "new"] = ""
+
+    @property
+    def mark(self) -> str:
+        """The sign before it in a text."""
+        return {"here": ">", "new": "+"}.get(self.kind, " ")
+
+
+class Excerpt(NamedTuple):
+    """Lines of a source file, as they are, and what a sketch makes of them."""
+
+    title: Words
+    lines: tuple[ExcerptLine, ...]
+
+    def rows(self) -> Iterator[str]:
+        """Yield each line with its mark and number, as texts show them."""
+        width = max((len(str(line.number)) for line in self.lines), default=1)
+        for line in self.lines:
+            yield f"{line.mark} {line.number or ''!s:>{width}}  {line.text}"
+
+
 class Picture(NamedTuple):
     """A drawing without script on a page; the words beside it, or other blocks, say the same.
 
@@ -546,20 +577,20 @@ class Opportunities(NamedTuple):
 
 
 Block: TypeAlias = (
-    "Heading | Paragraph | Bullets | Table | Bars | Folded | OnPage | Panels | Moves | Lines | Picture | Chart | Facts "
-    "| Columns | Choice | Map | Opportunities"
+    "Heading | Paragraph | Bullets | Table | Bars | Folded | OnPage | Panels | Moves | Lines | Excerpt | Picture "
+    "| Chart | Facts | Columns | Choice | Map | Opportunities"
 )
 Document: TypeAlias = "tuple[Block, ...]"
 
 
-def for_text(document: Document) -> Iterator[Heading | Paragraph | Bullets | Table | Folded]:
+def for_text(document: Document) -> Iterator[Heading | Paragraph | Bullets | Table | Folded | Excerpt]:
     """Leave out what only pages show, and count the rows below a table that it does not show."""
     for block in document:
         if isinstance(block, Table):
             yield from _table_for_text(block)
         elif (instead := _instead(block)) is not None:
             yield from for_text(instead)
-        elif isinstance(block, (Heading, Paragraph, Bullets, Folded)):
+        elif isinstance(block, (Heading, Paragraph, Bullets, Folded, Excerpt)):
             yield block
 
 

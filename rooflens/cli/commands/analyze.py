@@ -17,6 +17,7 @@ from rooflens.cli.loading import (
     PREDICT,
     RAW_CELLS,
     READER,
+    SOURCE,
     STORE,
     THRESHOLDS,
     TIMELINE,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 @NVTX
 @THRESHOLDS
 @TIMELINE
+@SOURCE
 @click.option(
     "--format",
     "style",

@@ -16,6 +16,7 @@ from rooflens.cli.loading import (
     PATHS,
     PREDICT,
     READER,
+    SOURCE,
     STORE,
     THRESHOLDS,
     TIMELINE,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 @NVTX
 @THRESHOLDS
 @TIMELINE
+@SOURCE
 @READER
 @GPU
 @PREDICT

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish, say, show_bugs, show_failures
-from rooflens.cli.loading import GPU, KERNEL, NVTX, PATHS, RAW_CELLS, READER, STORE, load_analyzed, with_wanted
+from rooflens.cli.loading import GPU, KERNEL, NVTX, PATHS, RAW_CELLS, READER, SOURCE, STORE, load_analyzed, with_wanted
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import InputError
 from rooflens.format import count
@@ -40,6 +40,7 @@ _NONE_HINT = (
 )
 @KERNEL
 @NVTX
+@SOURCE
 @click.option(
     "--top", type=click.IntRange(min=1), metavar="N", default=10, show_default=True, help="How many per kernel."
 )

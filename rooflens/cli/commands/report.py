@@ -17,6 +17,7 @@ from rooflens.cli.loading import (
     PATHS,
     PREDICT,
     READER,
+    SOURCE,
     STORE,
     THRESHOLDS,
     TIMELINE,
@@ -58,6 +59,7 @@ _BINARY = frozenset({"pdf", "png"})
 @NVTX
 @THRESHOLDS
 @TIMELINE
+@SOURCE
 @click.option(
     "-o",
     "--output",

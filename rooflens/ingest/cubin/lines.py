@@ -41,6 +41,20 @@ Place: TypeAlias = tuple[str, int]
 """File and line."""
 
 
+class Mark(NamedTuple):
+    """What a line table says of the content of a file when it was compiled; None where it says nothing."""
+
+    byte_count: int | None = None
+    md5: str | None = None
+
+
+class LineTables(NamedTuple):
+    """The line table of each function, by its mangled name, and the marks of files that have lines."""
+
+    of: Mapping[bytes, Lines]
+    marks: Mapping[str, Mark]
+
+
 class _Unit(NamedTuple):
     """One line table, described by its header.
 
@@ -48,7 +62,7 @@ class _Unit(NamedTuple):
         data: The bytes of this table alone, so that no byte is read twice whatever the table claims.
         start: Offset of the table in the section.
         program: Offset of the line program in the table.
-        files: Folder and name of each file, as bytes.
+        files: Folder and name of each file, as bytes, and what the table says of its content.
     """
 
     data: bytes
@@ -59,7 +73,7 @@ class _Unit(NamedTuple):
     line_range: int
     first_short: int
     operands: bytes
-    files: Sequence[tuple[bytes, bytes]]
+    files: Sequence[tuple[bytes, bytes, Mark]]
 
 
 class _Row(NamedTuple):
@@ -125,14 +139,15 @@ def file_name(name: bytes) -> str:
     return as_unicode(name.decode("utf-8", "surrogateescape"))[:_LONGEST_NAME]
 
 
-def read_lines(cubin: Cubin, budget: Budget) -> Mapping[bytes, Lines]:
-    """Read the line table of each function, by its mangled name; empty if the cubin has no table.
+def read_lines(cubin: Cubin, budget: Budget) -> LineTables:
+    """Read the line table of each function; empty if the cubin has no table.
 
     Raises:
         TooMuchError: The budget is exceeded.
         ValueError, IndexError, struct.error: The table is damaged, or holds something unknown.
     """
     found: dict[bytes, Lines] = {}
+    marks: dict[str, Mark] = {}
     data = cubin.section(_TABLE) or b""
     # Charged before reading: a section header can claim any size.
     budget.take(TABLE_BYTES, len(data))
@@ -140,12 +155,14 @@ def read_lines(cubin: Cubin, budget: Budget) -> Mapping[bytes, Lines]:
     start = 0
     while start < len(data):
         unit = _unit(data, start, budget)
-        for function, row in _Program(unit, functions, budget).rows():
+        program = _Program(unit, functions, budget)
+        for function, row in program.rows():
             if function not in found:
                 found[function] = Lines()
             found[function].add(row)
+        marks |= program.marks
         start += len(unit.data)
-    return found
+    return LineTables(found, marks)
 
 
 def _unit(section: bytes, start: int, budget: Budget) -> _Unit:
@@ -166,13 +183,13 @@ def _unit(section: bytes, start: int, budget: Budget) -> _Unit:
         folder, at = _text(data, at)
         folders.append(folder)
     at += 1
-    files = [(b"", b"")]
+    files = [(b"", b"", Mark())]
     while data[at]:
         budget.take(FILES)
         name, at = _text(data, at)
         folder_number, at = _unsigned(data, at)
-        at = _skipped(data, _skipped(data, at))
-        files.append((folders[folder_number], name))
+        byte_count, at = _unsigned(data, _skipped(data, at))  # behind the time of its last change
+        files.append((folders[folder_number], name, Mark(byte_count or None)))
     program = _UNIT.size + header_bytes
     return _Unit(data, start, program, least_bytes, line_base, line_range, first_short, operands, files)
 
@@ -185,6 +202,7 @@ class _Program:
         self._functions = functions
         self._budget = budget
         self._names: dict[int, str] = {}
+        self.marks: dict[str, Mark] = {}
 
     def rows(self) -> Iterator[tuple[bytes, _Row]]:
         """Yield the rows of each function."""
@@ -253,9 +271,10 @@ class _Program:
     def _name(self, number: int) -> str:
         """Return folder and name of a file, joined on demand: few files of the header have rows."""
         if number not in self._names:
-            folder, name = self._unit.files[number]
+            folder, name, mark = self._unit.files[number]
             self._budget.take(FILE_NAME_BYTES, len(folder) + len(name))
             self._names[number] = file_name(posixpath.normpath(posixpath.join(folder, name))) if name else ""
+            self.marks[self._names[number]] = mark
         return self._names[number]
 
 

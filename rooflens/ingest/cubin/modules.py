@@ -5,16 +5,17 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Protocol
 
 from rooflens.ingest.cubin.budget import CODE_BYTES, SOURCE_BYTES, Budget, TooMuchError
 from rooflens.ingest.cubin.elf import Cubin, Section
 from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES, kind_of
-from rooflens.ingest.cubin.lines import Lines, Place, file_name, read_lines
+from rooflens.ingest.cubin.lines import LineTables, Mark, Place, file_name, read_lines
 from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.metrics.stored import Kind
+from rooflens.model.records import SourceFile
 
 _DAMAGE = (ValueError, LookupError, ArithmeticError, struct.error)
 """Exceptions raised by reading a cubin that is damaged or of an unknown form."""
@@ -124,18 +125,17 @@ class Module:
 
     Args:
         cubin: Its code.
-        lines: The line table of each function.
+        lines: The line table of each function, and what it says of files.
         functions: Names of functions by the address they were loaded to; empty in some reports.
         files: Text of source files by name.
     """
 
     def __init__(
-        self, cubin: Cubin, lines: Mapping[bytes, Lines], functions: Mapping[int, bytes], files: Mapping[str, str]
+        self, cubin: Cubin, lines: LineTables, functions: Mapping[int, bytes], files: Mapping[str, str]
     ) -> None:
         self.cubin = cubin
         self.lines = lines
         self._files = files
-        self._divided: dict[str, Sequence[str]] = {}
         self._listing = Listing(self, functions) if functions else None
         self._listings: dict[tuple[bytes, int], Listing] = {}
 
@@ -152,11 +152,10 @@ class Module:
             self._listings[function, start] = Listing(self, {start: function})
         return self._listings[function, start]
 
-    def source_lines(self, file: str) -> Sequence[str]:
-        """Return the lines of an embedded source file; empty if the file is not embedded."""
-        if file not in self._divided:
-            self._divided[file] = self._files.get(file, "").splitlines()
-        return self._divided[file]
+    def source(self, file: str) -> SourceFile:
+        """Return what is known of a source file, with its text if it is embedded."""
+        mark = self.lines.marks.get(file, Mark())
+        return SourceFile(self._files.get(file), mark.byte_count, mark.md5)
 
 
 class Listing:
@@ -203,7 +202,7 @@ class Listing:
         for address in addresses:
             if address >= end:
                 function, offset = self._place(address)
-                start, section, lines = address - offset, self._code(function), self._module.lines.get(function)
+                start, section, lines = address - offset, self._code(function), self._module.lines.of.get(function)
                 following = bisect_right(self._starts, address)
                 end = self._starts[following] if following < len(self._starts) else addresses.stop
             offset = address - start
@@ -213,12 +212,12 @@ class Listing:
     def line(self, address: int) -> tuple[str, int] | None:
         """Return the file and the line that an instruction was compiled from."""
         function, offset = self._place(address)
-        lines = self._module.lines.get(function)
+        lines = self._module.lines.of.get(function)
         return lines.at(offset) if lines else None
 
-    def source_lines(self, file: str) -> Sequence[str]:
-        """Return the lines of an embedded source file; empty if the file is not embedded."""
-        return self._module.source_lines(file)
+    def source(self, file: str) -> SourceFile:
+        """Return what is known of a source file, with its text if it is embedded."""
+        return self._module.source(file)
 
     def _place(self, address: int) -> tuple[bytes, int]:
         """Return the function that contains an address, and the offset in it; no name before the first function."""

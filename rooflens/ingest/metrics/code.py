@@ -15,12 +15,13 @@ from itertools import chain, zip_longest
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.ingest.metrics import figures
 from rooflens.ingest.metrics.stored import Kind, Metrics, Stored, Texts
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.hotspots import STALL
-from rooflens.model.records import Grain, Hotspot
+from rooflens.model.records import NO_VALUES, Grain, Hotspot, SourceFile
 
 ByAddress: TypeAlias = "dict[int, float]"
 """Amount by address of an instruction, zeros left out."""
@@ -63,6 +64,8 @@ _MOST_PER_GRAIN: Mapping[Grain, int] = {"line": 40, "sass": 40, "function": 8}
 """Half of them are those with the most samples."""
 MOST_CHARACTERS = 400
 """How much is kept of a file's name, a source line or an instruction."""
+_MOST_TEXT = 1 << 20
+"""Characters kept of all source files of a kernel: an agent's or a person's own files are a tenth of that."""
 _INSTRUCTION_BYTES = 16
 _MOST_EVENTS = 2.0**62
 """No kernel does more of anything: a larger count is damage."""
@@ -76,12 +79,14 @@ class Code(Struct, frozen=True):
         totals: Sum over all instructions by measure; 0 where measured and nothing was counted.
         needs_texts: Whether a measure is missing that the text of the instructions would give.
         start: Address that the offsets of hot spots count from.
+        sources: What is known of the files of the hottest lines, by name.
     """
 
     hotspots: tuple[Hotspot, ...] = ()
     totals: Mapping[str, float] = field(default_factory=dict)
     needs_texts: bool = False
     start: int = 0
+    sources: Mapping[str, SourceFile] = NO_VALUES
 
 
 class Instructions(Struct, frozen=True):
@@ -192,7 +197,13 @@ def read_code(instructions: Instructions, texts: Texts | None) -> Code:
     # A few samples are of what ran before or beside the kernel; one may lie right after its last instruction.
     start, end = functions[0].start, max(known) + _INSTRUCTION_BYTES
     inside = {pc for amounts in measured.values() for pc in amounts if start <= pc <= end}
-    return Code(tuple(_hotspots(reader, measured, totals, functions, inside)), totals, needs_texts, start)
+    hotspots = tuple(_hotspots(reader, measured, totals, functions, inside))
+    return Code(hotspots, totals, needs_texts, start, reader.sources(hotspots))
+
+
+def line_text(lines: Sequence[str], line: int) -> str | None:
+    """Return the text of a line, from 1, as hot spots hold it; None where there is none."""
+    return lines[line - 1].strip()[:MOST_CHARACTERS] or None if 0 < line <= len(lines) else None
 
 
 def clean_text(text: str | None) -> str | None:
@@ -208,6 +219,7 @@ class _Reader(Struct):
     texts: Texts | None
     needs_texts: bool = False
     _known: dict[int, str | None] = field(default_factory=dict)
+    _lines: dict[str, list[str]] = field(default_factory=dict)
 
     def measured(self) -> dict[str, ByAddress]:
         """Find every measure that the report holds by instruction."""
@@ -299,8 +311,23 @@ class _Reader(Struct):
         """Return the text of a line; None if its file is not embedded, or has no text there."""
         if place is None or self.texts is None:
             return None
-        lines = self.texts.source_lines(place[0])
-        return lines[place[1] - 1].strip()[:MOST_CHARACTERS] or None if place[1] <= len(lines) else None
+        if place[0] not in self._lines:
+            self._lines[place[0]] = (self.texts.source(place[0]).text or "").splitlines()
+        return line_text(self._lines[place[0]], place[1])
+
+    def sources(self, hotspots: Iterable[Hotspot]) -> Mapping[str, SourceFile]:
+        """Return what is known of the files of hot lines, without the text of those that are too large to keep."""
+        if self.texts is None:
+            return NO_VALUES
+        left, found = _MOST_TEXT, {}
+        for name in dict.fromkeys(spot.file for spot in hotspots if spot.file is not None):
+            source = self.texts.source(name)
+            if source.text is not None and len(source.text) > left:
+                source = replace(source, text=None)
+            left -= len(source.text or "")
+            if source != SourceFile():
+                found[name] = source
+        return found or NO_VALUES
 
     def functions(self, lowest: int, entered: Mapping[int, float]) -> tuple[_Function, ...]:
         """Find the functions of the kernel's code by address; only the kernel's own has a known name.

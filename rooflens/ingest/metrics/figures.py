@@ -7,10 +7,11 @@ the source line of each instruction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import cast, get_args
 
 from rooflens.ingest.metrics.stored import Kind, Metrics, Value
+from rooflens.model.records import SourceFile
 
 PREFIX = "rooflens__"
 """Prefix of our own metrics, which none of NVIDIA's has."""
@@ -57,9 +58,9 @@ class Figures:
         """Return the file and the line that an instruction was compiled from."""
         return self._lines.get(address)
 
-    def source_lines(self, file: str) -> Sequence[str]:  # noqa: ARG002 - as the code itself takes it
+    def source(self, file: str) -> SourceFile:  # noqa: ARG002 - as the code itself takes it
         """Return nothing: source text was removed."""
-        return ()
+        return SourceFile()
 
 
 def uses(name: str) -> bool:

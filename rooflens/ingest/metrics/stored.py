@@ -8,6 +8,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from rooflens.model.records import SourceFile
+
 Value: TypeAlias = "float | int | str"
 """Measured amounts are floats, ncu's own counts are ints, names and attributes are texts."""
 
@@ -79,5 +81,5 @@ class Texts(Protocol):
     def line(self, address: int) -> tuple[str, int] | None:
         """Return file and line, from 1, that an instruction was compiled from; None if unknown."""
 
-    def source_lines(self, file: str) -> Sequence[str]:
-        """Return the lines of an embedded source file; empty if the file is not embedded."""
+    def source(self, file: str) -> SourceFile:
+        """Return what is known of a source file, with its text if it is embedded."""

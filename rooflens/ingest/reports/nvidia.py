@@ -29,7 +29,7 @@ from rooflens.ingest.reports.report import make_report, raw_table
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, speedups, thread_opcodes
 from rooflens.ingest.reports.texts import TextsAndCode
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, RERECORD_HINT
-from rooflens.model.records import Rule
+from rooflens.model.records import Rule, SourceFile
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
@@ -209,13 +209,13 @@ class _Texts:
         info = self._action.source_info(address)
         return None if info is None else (as_unicode(info.file_name()), info.line())
 
-    def source_lines(self, file: str) -> Sequence[str]:
-        """Return the lines of an embedded source file; empty if the file is not embedded."""
-        return self._files.get(file, ())
+    def source(self, file: str) -> SourceFile:
+        """Return the text of a source file if it is embedded."""
+        return SourceFile(self._files.get(file))
 
     @cached_property
-    def _files(self) -> dict[str, list[str]]:
-        return {as_unicode(name): text.splitlines() for name, text in self._action.source_files().items()}
+    def _files(self) -> dict[str, str]:
+        return {as_unicode(name): text for name, text in self._action.source_files().items()}
 
 
 def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -> RawResult:

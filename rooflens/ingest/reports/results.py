@@ -214,7 +214,11 @@ def with_code(kernel: Kernel, code: Code) -> Kernel:
     why = first_impossible(code.totals, COUNT, "sum over the instructions of") or first_impossible(
         {"furthest": max(offsets, default=0)}, CODE_BYTES, "offset of the code,"
     )
-    return failed_kernel(kernel, why) if why else replace(kernel, hotspots=code.hotspots, code_totals=code.totals)
+    return (
+        failed_kernel(kernel, why)
+        if why
+        else replace(kernel, hotspots=code.hotspots, code_totals=code.totals, sources=code.sources)
+    )
 
 
 def checked(kernel: Kernel) -> Kernel:

@@ -22,12 +22,24 @@ from msgspec.structs import asdict as fields_of
 
 from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.catalogue import quantities
-from rooflens.model.records import Analysis, Evidence, Hotspot, Inside, Kernel, Place, Rule, Run, Series
+from rooflens.model.records import (
+    NO_VALUES,
+    Analysis,
+    Evidence,
+    Hotspot,
+    Inside,
+    Kernel,
+    Place,
+    Rule,
+    Run,
+    Series,
+    SourceFile,
+)
 from rooflens.model.store.columns import field_of, lists, map_column, maps, struct_lists, table_of, values_of
 from rooflens.model.summary import best_move, stake_of
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """Increased whenever a column changes name, type or meaning; not for new columns, which older files lack."""
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
@@ -83,6 +95,7 @@ KERNELS = pa.schema(
         ("stalls", pa.map_(_TEXT, _REAL)),
         ("code_totals", pa.map_(_TEXT, _REAL)),
         ("inside", pa.binary()),
+        ("sources", pa.binary()),
         (
             "rules",
             pa.list_(pa.struct([(name, _REAL if name.endswith("_pct") else _TEXT) for name in Rule.__struct_fields__])),
@@ -302,6 +315,7 @@ def kernel_table(kernels: Sequence[Kernel]) -> pa.Table:
     given: dict[str, Any] = {
         "kernel_index": [kernel.index for kernel in kernels],
         "inside": [kernel.inside and msgpack.encode(kernel.inside) for kernel in kernels],
+        "sources": [msgpack.encode(kernel.sources) if kernel.sources else None for kernel in kernels],
         "series_interval_ns": [one.interval_ns if one else None for one in series],
         "series": map_column([one.shares if one else None for one in series], _SERIES),
     }
@@ -314,7 +328,7 @@ def kernel_table(kernels: Sequence[Kernel]) -> pa.Table:
 _AS_IS = tuple(
     name
     for name in Kernel.__struct_fields__
-    if name in KERNELS.names and name not in {"digest", "rules", "series", "inside"}
+    if name in KERNELS.names and name not in {"digest", "rules", "series", "inside", "sources"}
 )
 """Fields of a kernel that map to a single column of the same content."""
 
@@ -354,6 +368,7 @@ def _kernels_of(
             hotspots.get(digest, _NO_SPOTS).get(index, ()) for digest, index in zip(digests, indices, strict=True)
         ],
         "inside": _insides(columns),
+        "sources": _sources(columns),
         **{what: _sizes(batch, what) for what in ("grid", "block")},
         **{name: values_of(columns[name]) for name in _AS_IS},
     }
@@ -363,6 +378,14 @@ def _kernels_of(
 def _insides(columns: Mapping[str, pa.Array]) -> list[Inside | None]:
     """Return what was found in the code of each kernel."""
     return [None if packed is None else msgpack.decode(packed, type=Inside) for packed in columns["inside"].to_pylist()]
+
+
+def _sources(columns: Mapping[str, pa.Array]) -> list[Mapping[str, SourceFile]]:
+    """Return the source files of each kernel."""
+    return [
+        NO_VALUES if packed is None else msgpack.decode(packed, type=dict[str, SourceFile])
+        for packed in columns["sources"].to_pylist()
+    ]
 
 
 def _series(batch: pa.RecordBatch) -> list[Series | None]:

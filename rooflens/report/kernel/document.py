@@ -51,6 +51,7 @@ from rooflens.report.kernel.memory import memory_chart
 from rooflens.report.kernel.nvidia import opinion
 from rooflens.report.kernel.occupancy import occupancy_curve
 from rooflens.report.kernel.places import hot_lines, loops
+from rooflens.report.kernel.source import changes, differences
 from rooflens.report.kernel.units import busy_units, opcodes, stalls, useful
 from rooflens.report.words.findings import confidence_words, costing, shown
 from rooflens.report.words.gain_and_limit import (
@@ -153,7 +154,7 @@ def answer(view: KernelView) -> Document:
     asks = any(move.kind == "collect" for move in view.analysis.verdict.moves)
     places = (loops(view.analysis), hot_lines(view.analysis, asks=not asks), _memory(view))
     shown_places = tuple(part for part in places if part)
-    return (*_moves(view), *((Panels(shown_places),) if shown_places else ()))
+    return (*_moves(view), *changes(view.analysis), *((Panels(shown_places),) if shown_places else ()))
 
 
 def evidence(view: KernelView) -> Document:
@@ -517,6 +518,7 @@ def _doubts(view: KernelView) -> Document:
     unknown = "What its warps wait for is known in part" if inside and inside.loops else "Its loops are not known"
     lines: list[Words] = [
         *map(_about_flag, notes(analysis)),
+        *differences(analysis.kernel),
         *(
             [f"{missing} of {len(RULES)} findings need counters that this report lacks: {_LACKS} names them."]
             if missing

@@ -8,6 +8,7 @@ from rooflens import format as fmt
 from rooflens.model.hotspots import leading_part, leading_stall, loops_around, places
 from rooflens.model.records import Analysis, Hotspot, JudgedLoop, Kernel, ratio
 from rooflens.report.document import Column, Document, Heading, Lines, OnPage, Row, Table, code, paragraph
+from rooflens.report.kernel.source import in_context
 from rooflens.report.words.findings import code_of
 from rooflens.report.words.inside import (
     body_words,
@@ -62,8 +63,15 @@ def hot_lines(analysis: Analysis, *, asks: bool = True) -> Document:
             what = "lines" if found[0].hotspot.by == "line" else "instructions"
             rows = tuple(_row(kernel, place.hotspot, place.share) for place in found)
             table = hot_table(kernel, [place.hotspot for place in found], measure)
-            return _IN_TEXTS, Lines(f"Hot {what}, {words}", rows, analysis.key, table), *note
+            context = () if _is_changed(analysis, found[0].hotspot) else in_context(kernel, found[0].hotspot)
+            return _IN_TEXTS, Lines(f"Hot {what}, {words}", rows, analysis.key, table), *context, *note
     return (OnPage((), (Heading("Where"), paragraph(_NOT_SAMPLED))),) if note else ()
+
+
+def _is_changed(analysis: Analysis, hotspot: Hotspot) -> bool:
+    """Return whether a line is shown already, as that of a statement which a move changes."""
+    edits = (move.edit for move in analysis.verdict.moves if move.edit is not None)
+    return any(one.file == hotspot.file and one.line <= (hotspot.line or 0) <= one.last_line for one in edits)
 
 
 def _row(kernel: Kernel, hotspot: Hotspot, share: float) -> Row:

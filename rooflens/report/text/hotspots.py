@@ -25,6 +25,7 @@ from rooflens.model.hotspots import MEASURES, STALL, leading_part, leading_stall
 from rooflens.model.records import Analysis, Grain, Hotspot, Kernel, ratio
 from rooflens.report.data import csv_text, json_text
 from rooflens.report.document import Block, Column, Document, Paragraph, Table, Words, code
+from rooflens.report.kernel.source import in_context
 from rooflens.report.words.inside import wait_words
 
 SCHEMA_VERSION = 1
@@ -78,6 +79,7 @@ def hotspots_document(shown: Sequence[Listing]) -> Document:
     said = {""}
     for listing in shown:
         blocks.append(_table(listing))
+        blocks += in_context(listing.kernel, next(iter(listing.hotspots), None))
         full = plain_name(listing.kernel.name).strip()
         if full not in {*said, listing.short_name}:
             blocks.append(Paragraph((("full name: ", code(cut_middle(full, NAME_WIDTH))),), "note"))

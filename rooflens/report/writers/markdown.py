@@ -7,12 +7,13 @@ escaped, and what GitHub links without any mark-up is taken apart by an invisibl
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rooflens.report.document import (
     Block,
     Bullets,
     Document,
+    Excerpt,
     Folded,
     Heading,
     Item,
@@ -31,8 +32,10 @@ _LINKED = (re.compile(r"(@|#)()"), re.compile(r"(:)(//)"), re.compile(r"(www)(\.
 """What GitHub links as bare words: the joiner goes between, for a link would swallow the escapes behind it."""
 
 _WRITTEN = re.compile(
+    r"(?P<block>^(?P<bar>`{3,})text\n(?:.*\n)*?(?P=bar)$)|"
     rf"\\(?P<escaped>[\\`*_\[\]|~$])|\\(?=\n)|(?P<code>(?P<fence>`+)(?!`).*?(?<!`)(?P=fence)(?!`))"
-    rf"|&(?P<entity>amp|lt|gt);|{_JOINER}"
+    rf"|&(?P<entity>amp|lt|gt);|{_JOINER}",
+    re.MULTILINE,
 )
 _NAMED = {"amp": "&", "lt": "<", "gt": ">"}
 _TICKS = re.compile("`+")
@@ -55,6 +58,8 @@ def unescaped(text: str) -> str:
 
 def _as_it_is(found: re.Match[str]) -> str:
     """Return what was written; in a row of a table, code has its pipes and backslashes again, and only code."""
+    if found["block"]:
+        return found["block"]
     is_cell = found.string.startswith("| ", found.string.rfind("\n", 0, found.start()) + 1)
     if found["code"]:
         return found["code"].replace("\\|", "|").replace(_BACKSLASH, "\\") if is_cell else found["code"]
@@ -75,7 +80,19 @@ def _block(block: Block) -> str:
         return "\n".join(items)
     if isinstance(block, Folded):
         return f"<details><summary>{line(block.title)}</summary>\n\n{to_markdown(block.blocks)}\n\n</details>"
-    return _table(block) if isinstance(block, Table) else ""
+    return _table(block) if isinstance(block, Table) else _excerpt(block) if isinstance(block, Excerpt) else ""
+
+
+def _excerpt(block: Excerpt) -> str:
+    return f"{line(block.title)}\n\n{_fenced(block.rows())}"
+
+
+def _fenced(rows: Iterable[str]) -> str:
+    """Set lines as a block of code, which no line of them ends."""
+    lines = [_visible(row).rstrip() for row in rows]
+    longest = max((len(run) for row in lines for run in _TICKS.findall(row)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join((f"{fence}text", *lines, fence))
 
 
 def _item(item: Item, mark: str) -> str:

@@ -11,6 +11,7 @@ from rooflens.report.document import (
     Bullets,
     Column,
     Document,
+    Excerpt,
     Folded,
     Heading,
     Item,
@@ -71,7 +72,7 @@ def _begins(before: Block | None, block: Block) -> bool:
     """Return whether an empty line sets a block apart from the one before."""
     if isinstance(block, Heading):
         return True
-    if isinstance(block, Table):
+    if isinstance(block, (Table, Excerpt)):
         return bool(block.title)
     return isinstance(block, Paragraph) and isinstance(before, Paragraph) and "note" not in {block.kind, before.kind}
 
@@ -96,6 +97,15 @@ class _Paper:
                 yield from self.block(inner)
         elif isinstance(block, Table):
             yield from self._table(block)
+        elif isinstance(block, Excerpt):
+            yield from self._excerpt(block)
+
+    def _excerpt(self, block: Excerpt) -> Iterator[str]:
+        yield from self._wrapped(block.title)
+        for line, row in zip(block.lines, block.rows(), strict=True):
+            text = printable(f"{_INDENT}{row}").rstrip()
+            cut = text if self._width is None else cut_end(text, self._width)
+            yield self._set(cut, "strong" if line.kind else "dim")
 
     def _item(self, item: Item, mark: str) -> Iterator[str]:
         yield from self._wrapped(item.words, mark)

@@ -74,7 +74,7 @@ def test_a_module_places_addresses_in_its_functions() -> None:
     listing = module.listing(b"kernel", None) if module else None
     assert listing is not None
     assert [listing.line(address) for address in (0x0FFF, 0x1010)] == [None, ("helper.h", 31)]
-    assert listing.source_lines("/src/kernel.cu") == ["__global__"]
+    assert listing.source("/src/kernel.cu").text == "__global__"
 
 
 def test_a_damaged_cubin_is_none_or_reads_as_one() -> None:

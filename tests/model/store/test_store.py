@@ -218,8 +218,8 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize(
     ("marker", "said"),
     [
-        ('{"format": "rooflens-store", "schema_version": 6}', "holds schema version 6, this rooflens reads 10"),
-        ('{"schema_version": 11}', "holds schema version 11, this rooflens reads 10"),
+        ('{"format": "rooflens-store", "schema_version": 6}', "holds schema version 6, this rooflens reads 11"),
+        ('{"schema_version": 12}', "holds schema version 12, this rooflens reads 11"),
         ('{"format": "rooflens-store"}', "is not the marker of a store"),
         ("", "is not the marker of a store"),
         ("[1]", "is not the marker of a store"),
