@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, str] = {
     "cli/commands": "format errors addresses files cli analyzing writing collect mcp ingest/* model/* report/* "
     "workloads",
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
-    "ingest/exports": "errors files format model/records model/roofline",
+    "ingest/exports": "errors files format model/counters model/records model/roofline",
     "ingest/messages": "",
     "ingest/cubin": "format ingest/messages ingest/metrics model/inside",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
