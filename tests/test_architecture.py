@@ -70,6 +70,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/roofline model/verdict",
     "model/needs": "model/records model/counters model/hotspots model/findings",
     "model/about": "errors format model/verdict_classes model/counters model/knowledge model/verdict model/findings",
+    "model/printed": "model/counters model/knowledge",
     "model/same_work": "format model/counters model/records model/roofline model/verdict",
     "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
     "model/summary": "format model/verdict_classes model/failed model/keys model/records model/roofline model/verdict",
@@ -86,7 +87,8 @@ MAY_IMPORT: dict[str, str] = {
     "format": "",
     "globs": "",
     "report/token_budget": "",
-    "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
+    "report/about": "format model/about model/catalogue model/counters model/knowledge model/printed report/document "
+    "report/writers",
     "report/path": "format model/* report/document report/words report/plane",
     "report/ladder_data": "model/* report/words",
     "report/content": "format errors model/*",

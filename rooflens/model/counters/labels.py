@@ -1,8 +1,8 @@
 """What ncu prints on its page of details: sections, their labels with the metrics behind them, and their rules.
 
-The one list of them: readers of printed reports look metrics up here, and `rooflens about` explains each in the words of
-`rooflens/model/knowledge/sections`. Pairs of label and metric come from the section definitions that reports carry, of
-all versions of ncu. A label that versions used for two metrics of one unit is left out.
+The one list of them: readers of printed reports look metrics up here, and `rooflens about` explains each in the words
+of `rooflens/model/knowledge/sections`. Pairs of label and metric come from the section definitions that reports carry,
+of all versions of ncu. A label that versions used for two metrics of one unit is left out.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ SECTIONS: tuple[Section, ...] = (
     ),
     Section(
         "Occupancy",
-        {"Occupancy": "Occupancy"},
+        ("Occupancy",),
         {
             "Theoretical Occupancy": ("sm__maximum_warps_per_active_cycle_pct",),
             "Theoretical Active Warps per SM": ("sm__maximum_warps_avg_per_active_cycle",),
