@@ -86,8 +86,8 @@ def find_rule(name: str) -> RuleAbout | None:
 def find_stall(name: str) -> str | None:
     """Return the stall reason of a row of the chart of warp states, or of a column of the source page: `stall_lg`."""
     asked = re.sub(r" \(not issued\)$", "", name.strip(), flags=re.IGNORECASE)
-    column = asked.casefold().removeprefix("stall_")
-    return stall_of(asked.title()) or (STALL_COLUMNS.get(column) if column != asked.casefold() else None)
+    start, divider, column = asked.casefold().partition("_")
+    return stall_of(asked.title()) if not divider else STALL_COLUMNS.get(column) if start == "stall" else None
 
 
 def find_label(name: str) -> Label | None:
@@ -248,6 +248,7 @@ _SAME: Mapping[str, str] = {
     "instr": "instruction",
     "max": "maximum",
     "mem": "memory",
+    "multiprocessor": "sm",
     "occ": "occupancy",
     "reg": "register",
     "smem": "shared memory",

@@ -201,7 +201,8 @@ def _counter_parts(counter: CounterAbout) -> Iterator[str]:
     if counter.near:
         yield f"No column of the table `kernels` is read from it, but from {_names(counter.near)}."
     yield _collected(counter)
-    yield f"More about its family in the documentation: {named_page(counter.page, COUNTER_TITLES)}"
+    if counter.page != "index.md":
+        yield f"More about its family in the documentation: {named_page(counter.page, COUNTER_TITLES)}"
 
 
 def _collected(counter: CounterAbout) -> str:

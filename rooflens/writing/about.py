@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rooflens.errors import UnknownNameError
+from rooflens.errors import UnknownNameError, near_names
 
 if TYPE_CHECKING:
     from rooflens.report.document import Document
@@ -35,7 +35,8 @@ def explained(name: str = "") -> Document:
     if 0 < len(like) <= MOST_ALIKE:
         return tuple(block for one in like for block in _named(one))
     others = ["columns", *heads(), *everything_printed()]
-    raise nothing_called(name, others, like[:MOST_SUGGESTED] or nearest(name, known_names()))
+    near = (*near_names(name, [*known_names(), *others]), *nearest(name, known_names()))
+    raise nothing_called(name, others, like[:MOST_SUGGESTED] or tuple(dict.fromkeys(near)))
 
 
 def _named(name: str) -> Document:
@@ -46,13 +47,13 @@ def _named(name: str) -> Document:
     if (counter := about_counter(name)) is not None:
         return counter_document(counter)
     word = find_word(name)
-    told = (*(word_document(*word) if word else ()), *_printed(name), *columns_document(name))
+    told = (*(word_document(*word) if word else ()), *_printed(name), *columns_document(name)) or _stall(name)
     if told:
         return told
     try:
         return tuple(block for page in find_about(name) for block in about_document(page))
     except UnknownNameError:
-        return _stall(name) or _failures(name) or _gpu(name)
+        return _failures(name) or _gpu(name)
 
 
 def _printed(name: str) -> Document:
@@ -69,12 +70,12 @@ def _printed(name: str) -> Document:
 
 
 def _stall(name: str) -> Document:
-    from rooflens.model.about import about
+    from rooflens.model.about import OTHER_NAMES, about
     from rooflens.model.printed import find_stall
     from rooflens.report.about import about_document
 
     reason = find_stall(name)
-    return about_document(about("stalls", reason)) if reason else ()
+    return about_document(about("stalls", OTHER_NAMES.get(reason, reason))) if reason else ()
 
 
 def is_said_by_ncu(text: str) -> bool:
