@@ -71,20 +71,23 @@ class UnknownNameError(UsageError):
         known: The existing names.
         listing: A command or expression that lists them, or empty.
         synonyms: Other words for some names.
+        near: What to suggest, where that is known better than by its spelling.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each says another part of the hint
         self,
         kind: str,
         name: str,
         known: Collection[str],
         listing: str = "",
         synonyms: Mapping[str, str] | None = None,
+        *,
+        near: Sequence[str] = (),
     ) -> None:
         meant = {one: one for one in known} | dict(synonyms or {})
         if name.casefold() in (synonyms or {}):
             meant = {name: meant[name.casefold()]}
-        near = list(dict.fromkeys(meant[one] for one in self._near(name, meant)))
+        near = near or list(dict.fromkeys(meant[one] for one in self._near(name, meant)))
         if near:
             hint = f"did you mean {any_of(near)}?"
             hint += f" `{listing}` lists all" if listing else ""

@@ -41,7 +41,7 @@ MAY_IMPORT: dict[str, str] = {
     "workloads",
     "ingest": "errors format machine ingest/metrics ingest/reports model/records model/failed model/source "
     "model/unprofiled model/store",
-    "ingest/exports": "errors files format model/records model/roofline",
+    "ingest/exports": "errors files format model/counters model/records model/roofline",
     "ingest/messages": "",
     "ingest/cubin": "format ingest/messages ingest/metrics model/inside model/records",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
@@ -72,6 +72,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/roofline model/verdict",
     "model/needs": "model/records model/counters model/hotspots model/findings",
     "model/about": "errors format model/verdict_classes model/counters model/knowledge model/verdict model/findings",
+    "model/printed": "model/counters model/knowledge",
     "model/same_work": "format model/counters model/records model/roofline model/verdict",
     "model/analyze": "model/keys model/records model/roofline model/source model/verdict model/findings",
     "model/summary": "format model/verdict_classes model/failed model/keys model/records model/roofline model/verdict",
@@ -88,7 +89,8 @@ MAY_IMPORT: dict[str, str] = {
     "format": "",
     "globs": "",
     "report/token_budget": "",
-    "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
+    "report/about": "format model/about model/catalogue model/counters model/knowledge model/printed report/document "
+    "report/writers",
     "report/path": "format model/* report/document report/words report/plane",
     "report/ladder_data": "model/* report/words",
     "report/content": "format errors model/*",

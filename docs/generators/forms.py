@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from generators.texts import table
 from rooflens.collect.tiers import metrics_for
 from rooflens.format import MISSING
-from rooflens.ingest.exports.labels import BUSY, SHOWN
 from rooflens.ingest.exports.sentences import SENTENCES, metrics_of
 from rooflens.ingest.reports.resolve import plan_for
 from rooflens.model.counters.chips import CHIPS
+from rooflens.model.counters.labels import BUSY, SHOWN
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import IN_PROGRAM, FindingRule
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 
@@ -120,17 +120,29 @@ def find_about(name: str) -> tuple[About, ...]:
     return found
 
 
-def nothing_called(name: str, others: Iterable[str] = ()) -> UnknownNameError:
+def nothing_called(name: str, others: Iterable[str] = (), near: Sequence[str] = ()) -> UnknownNameError:
     """Say that nothing is called so, and what is spelt alike.
 
     Args:
         name: What was asked for.
         others: Further names that can be asked for.
+        near: What to suggest; empty for what is spelt alike.
     """
+    known = list(dict.fromkeys((*known_names(), *others)))
+    kind = "verdict, finding, flag, stall reason, label of ncu, word or counter"
+    return UnknownNameError(kind, name, known, "rooflens about", near=near)
+
+
+def known_names() -> tuple[str, ...]:
+    """Return the names of all items, and of the words of the subject in each spelling."""
     names = (one.name for one in everything().values())
     spelt = (spelling for word, one in words().items() for spelling in (word, *one.also))
-    known = list(dict.fromkeys((*names, *spelt, *others)))
-    return UnknownNameError("verdict, finding, flag, stall reason, word or counter", name, known, "rooflens about")
+    return tuple(dict.fromkeys((*names, *spelt)))
+
+
+def is_item(name: str) -> bool:
+    """Return whether a verdict, finding, flag or stall reason is called so."""
+    return bool(_items(name))
 
 
 def _items(name: str) -> tuple[About, ...]:
@@ -278,9 +290,12 @@ UNITS: Mapping[str, str] = {
     "idc": "the constant cache of an SM",
     "lts": "an L2 slice",
     "ltc": "a partition of L2, with several slices",
+    "lrc": "the L2 request coalescer, between the SMs and L2",
     "fbpa": "a DRAM controller",
+    "mcc": "a channel of the memory controller, on chips that share the host's memory",
     "dram": "a DRAM channel",
     "pcie": "the PCIe interface",
+    "nvlink": "all NVLinks of the GPU",
     "nvltx": "NVLink, sending",
     "nvlrx": "NVLink, receiving",
     "sass": "none: code that ncu patches counts, not the hardware",

@@ -1,4 +1,4 @@
-"""The page of a verdict, finding, flag, stall reason or counter: on a terminal, in the documentation."""
+"""The page of a verdict, finding, flag, stall reason, counter or label of ncu: on a terminal, in the documentation."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from itertools import chain
 from textwrap import wrap
 
 from rooflens.format import sentence_case
-from rooflens.model.about import About, CounterAbout, everything
+from rooflens.model.about import OTHER_NAMES, About, CounterAbout, everything
 from rooflens.model.catalogue import kernel_quantities
+from rooflens.model.counters.labels import SECTIONS, Section
 from rooflens.model.knowledge.families import COUNTER_TITLES, named_page
-from rooflens.model.knowledge.items import KINDS, Word, column_heads, words
+from rooflens.model.knowledge.items import KINDS, Word, column_heads, section_words, words
+from rooflens.model.printed import Label, RuleAbout, labels_of
 from rooflens.report.document import Column, Document, Heading, Table, Words, bullets, code, paragraph
 from rooflens.report.writers.markdown import to_markdown
 
@@ -21,18 +23,16 @@ _MARK = re.compile(r"(?:-|\d+\.) ")
 
 def about_document(page: About) -> Document:
     """Write a page on an item: its meaning, the counters, how to confirm it, what it does not show, what to try."""
-    tries: list[Words] = [f"{sentence_case(one)}." for one in page.tries]
     return (
         Heading(page.title, 1),
         paragraph(f"{sentence_case(KINDS[page.kind])} `{page.name}`. {page.meaning}"),
         bullets([*page.parts, *needs_words(page.needs)]),
-        Heading("What to try"),
-        bullets(tries, numbered=True),
+        *_what_to_try(page.tries),
     )
 
 
 def list_document() -> Document:
-    """List the names of all pages, by kind, each with its title, and the words of the subject."""
+    """List the names of all pages, by kind, each with its title; the sections of ncu; and the words of the subject."""
     kinds = tuple(
         Table(
             (Column("name"), Column("title", fit="wrap")),
@@ -42,7 +42,12 @@ def list_document() -> Document:
         for kind, one in KINDS.items()
     )
     rows = tuple((name, ", ".join(one.also)) for name, one in words().items())
-    return (*kinds, Table((Column("name"), Column("also", fit="wrap")), rows, "Words"))
+    sections = tuple((f"sections/{one.identifier}", one.names[0]) for one in SECTIONS)
+    return (
+        *kinds,
+        Table((Column("name"), Column("title", fit="wrap")), sections, "Sections of ncu, each with its labels"),
+        Table((Column("name"), Column("also", fit="wrap")), rows, "Words"),
+    )
 
 
 def columns_document(name: str = "columns") -> Document:
@@ -66,10 +71,83 @@ def heads() -> tuple[str, ...]:
 
 
 def word_document(name: str, word: Word) -> Document:
-    """Explain a word of the subject, and name what says more."""
+    """Explain a word of the subject, say what to do about it, and name what says more."""
     also = [f"Also called: {', '.join(word.also)}."] if word.also else []
-    more = [f"More: {', '.join(f'`rooflens about {one}`' for one in word.see)}."] if word.see else []
-    return Heading(sentence_case(name), 1), paragraph(" ".join(word.meaning.split())), paragraph(*also, *more)
+    return (
+        Heading(sentence_case(name), 1),
+        paragraph(_text(word.meaning)),
+        *_what_to_try(word.tries),
+        *((paragraph(*also, *_more(word.see)),) if also or word.see else ()),
+    )
+
+
+def label_document(label: Label) -> Document:
+    """Explain a label that ncu prints: metric, formula, unit, what it leaves out, what to do."""
+    return (
+        Heading(label.name, 1),
+        paragraph(_text(label.words.meaning)),
+        bullets([*_label_parts(label)]),
+        *_what_to_try(label.words.tries),
+        *map(paragraph, _more(label.words.see)),
+    )
+
+
+def _label_parts(label: Label) -> Iterator[str]:
+    if label.metrics:
+        yield f"Metric: {', or '.join(f'`{name}`' for name in label.metrics)}."
+    if label.formula:
+        yield f"Formula: {label.formula}."
+    yield f"Unit: {label.words.unit}."
+    yield f"Leaves out: {_text(label.words.blind)}"
+    yield f"ncu prints it under {' and '.join(map(_place, label.sections))}."
+    if label.quantity:
+        yield f"In rooflens: `{label.quantity}`."
+    if label.also:
+        yield f"In other versions of ncu: {_names(label.also)}."
+
+
+def _place(section: Section) -> str:
+    return f'"{section.names[0]}" (`--section {section.identifier}`)'
+
+
+def rule_document(rule: RuleAbout) -> Document:
+    """Explain a rule of ncu: what it says, what it leaves out, what to do."""
+    more = (f"stalls/{OTHER_NAMES.get(rule.stall, rule.stall)}",) if rule.stall else ()
+    return (
+        Heading(rule.title, 1),
+        paragraph(f"A rule of ncu, `{rule.identifier}`, under {_place(rule.section)}. {_text(rule.words.meaning)}"),
+        bullets([f"Leaves out: {_text(rule.words.blind)}"]),
+        *_what_to_try(rule.words.tries),
+        *map(paragraph, _more((*more, *rule.words.see))),
+    )
+
+
+def section_document(section: Section) -> Document:
+    """Explain a section of ncu: what it is for, its labels and rules, how to read it."""
+    words = section_words(section.identifier)
+    rules = (f"`{identifier}` ({title})" for identifier, title in section.rules.items())
+    parts = {"Labels": _names(section.labels), "Rules": ", ".join(rules)}
+    return (
+        Heading(section.names[0], 1),
+        paragraph(f"A section of ncu, `--section {section.identifier}`. {_text(words.meaning)}"),
+        *((bullets([f"{head}: {said}." for head, said in parts.items() if said]),) if any(parts.values()) else ()),
+        *_what_to_try(words.tries),
+    )
+
+
+def _what_to_try(tries: Sequence[str]) -> Document:
+    if not tries:
+        return ()
+    said: list[Words] = [f"{sentence_case(one)}." for one in tries]
+    return Heading("What to try"), bullets(said, numbered=True)
+
+
+def _more(see: Sequence[str]) -> list[str]:
+    return [f"More: {', '.join(f'`rooflens about {one}`' for one in see)}."] if see else []
+
+
+def _text(text: str) -> str:
+    return " ".join(text.split())
 
 
 def failures_document(found: Sequence[tuple[str, str]]) -> Document:
@@ -109,6 +187,8 @@ def _counter_parts(counter: CounterAbout) -> Iterator[str]:
     if counter.unit is not None:
         yield f"Unit: {counter.unit}."
     yield from (f"`.{form}`: {meaning}." for form, meaning in counter.forms)
+    if printed := labels_of(counter.name):
+        yield f"ncu prints it as {_names(printed)}: `rooflens about {printed[0]}`."
     if counter.stall is not None:
         yield f"Stall reason: `rooflens about stalls/{counter.stall}`."
     if counter.sources:
@@ -121,7 +201,8 @@ def _counter_parts(counter: CounterAbout) -> Iterator[str]:
     if counter.near:
         yield f"No column of the table `kernels` is read from it, but from {_names(counter.near)}."
     yield _collected(counter)
-    yield f"More about its family in the documentation: {named_page(counter.page, COUNTER_TITLES)}"
+    if counter.page != "index.md":
+        yield f"More about its family in the documentation: {named_page(counter.page, COUNTER_TITLES)}"
 
 
 def _collected(counter: CounterAbout) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from rooflens.format import some
 from rooflens.ingest.exports.kernels import ExportedKernel, identified
-from rooflens.ingest.exports.labels import BUSY, metric_of
+from rooflens.ingest.exports.labels import metric_of
 from rooflens.ingest.exports.numbers import Printed, Style, parse, style_of
 from rooflens.ingest.exports.sentences import said_by, title_of
 from rooflens.ingest.exports.tables import (
@@ -30,6 +30,7 @@ from rooflens.ingest.exports.tables import (
     Header,
 )
 from rooflens.ingest.exports.units import is_count, power_of
+from rooflens.model.counters.labels import BUSY
 from rooflens.model.records import Rule
 
 _SAMPLE_ROWS = 2_000

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rooflens.ingest.exports.labels import BUSY, metric_of
+from rooflens.ingest.exports.labels import metric_of
 from rooflens.ingest.exports.numbers import is_number
 from rooflens.ingest.exports.units import dimension_of
+from rooflens.model.counters.labels import BUSY
 
 _MOST_GROUPS = 7
 """So many groups of digits, with spaces between them, make one number at most."""

@@ -90,11 +90,13 @@ class Word(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         also: What else it is called.
+        tries: What an engineer does about it, first things first; each without a full stop.
         see: Names of other words and items that say more.
     """
 
     meaning: str
     also: tuple[str, ...] = ()
+    tries: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
 
 
@@ -102,6 +104,42 @@ class Word(Struct, frozen=True, forbid_unknown_fields=True):
 def words() -> Mapping[str, Word]:
     """Return the words of the subject that are no items, by name."""
     return msgspec.convert(tomllib.loads((_FOLDER / "words.toml").read_text(encoding="utf-8")), dict[str, Word])
+
+
+class LabelWords(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a label or a rule of ncu means.
+
+    Attributes:
+        unit: In which a label is printed, for people; empty for rules.
+        formula: Of other labels and metrics, in backticks; empty where rooflens works the quantity out itself, whose
+            recipe is the formula, and where there is none. `{op}` is the instruction in a label.
+        blind: What it leaves out.
+        tries: What to do about it, first things first; each without a full stop.
+        see: Names of other labels, words and items that say more.
+    """
+
+    meaning: str
+    blind: str
+    tries: tuple[str, ...]
+    unit: str = ""
+    formula: str = ""
+    see: tuple[str, ...] = ()
+
+
+class SectionWords(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a section of ncu is for, and what its labels and rules mean."""
+
+    meaning: str
+    tries: tuple[str, ...]
+    labels: dict[str, LabelWords] = {}
+    rules: dict[str, LabelWords] = {}
+
+
+@cache
+def section_words(identifier: str) -> SectionWords:
+    """Return the words of a section, its labels and its rules."""
+    text = (_FOLDER / "sections" / f"{identifier}.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), SectionWords)
 
 
 @cache

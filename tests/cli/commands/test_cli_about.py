@@ -119,7 +119,7 @@ def test_all_names_are_listed_without_one() -> None:
     lines = _shown().splitlines()
     assert {page.name for page in everything().values()} <= {line.split(" ")[0] for line in lines}
     kinds = [line for before, line in pairwise(["", *lines]) if not before and line]
-    assert kinds == ["Verdicts", "Findings", "Flags", "Stall reasons", "Words"]
+    assert kinds == ["Verdicts", "Findings", "Flags", "Stall reasons", "Sections of ncu, each with its labels", "Words"]
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
