@@ -40,7 +40,7 @@ class Root:
     def __init__(self, folder: Path) -> None:
         """Take the folder."""
         self.folder = folder.resolve()
-        self._kept: OrderedDict[Path, tuple[Stamp, Analyzed]] = OrderedDict()
+        self._kept: OrderedDict[Path, tuple[Stamp, Stamp, Analyzed]] = OrderedDict()
 
     def inside(self, given: str) -> Path:
         """Resolve a path relative to the folder.
@@ -134,8 +134,9 @@ class Root:
         place = self.inside(given)
         stamp = tuple(self._stamps(place))
         kept = self._kept.pop(place, None)
-        found = kept[1] if kept and kept[0] == stamp else self._read(place, given)
-        self._kept[place] = stamp, found
+        is_kept = kept is not None and kept[0] == stamp and kept[1] == self._source_stamps(kept[2])
+        found = kept[2] if kept is not None and is_kept else self._read(place, given)
+        self._kept[place] = stamp, self._source_stamps(found), found
         # What was asked for longest ago is forgotten.
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
@@ -162,6 +163,12 @@ class Root:
             if path.exists():
                 status = path.stat()
                 yield str(path), status.st_mtime_ns, status.st_size
+
+    def _source_stamps(self, found: Analyzed) -> Stamp:
+        """Return what identifies the state of the source files that an answer shows lines of."""
+        sources = (source for one in found.analyses for source in one.kernel.sources.values())
+        paths = sorted({self.folder / source.path for source in sources if source.path is not None})
+        return tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in paths if path.exists())
 
     def _is_inside(self, path: Path) -> bool:
         return all(one.resolve().is_relative_to(self.folder) for one in (path, sidecar(path)))

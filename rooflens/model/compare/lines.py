@@ -52,7 +52,7 @@ def slower_lines(change: Change) -> tuple[SlowerLine, ...]:
     before_ns, after_ns, lost_ns = speed.base.median_ns, speed.head.median_ns, speed.lost_ns
     if base is None or head is None or not before_ns or not after_ns or lost_ns <= 0:
         return ()
-    by_text = all(any(line.text for line in _lines(one)) for one in (base, head))
+    by_text = all(map(_has_texts, (base, head)))
     known = _timed(base, before_ns, by_text=by_text)
     now = _timed(head, after_ns, by_text=by_text)
     edited = {_numbered(one[0]): one for key, one in known.items() if by_text and key not in now}
@@ -69,6 +69,12 @@ def slower_lines(change: Change) -> tuple[SlowerLine, ...]:
             found.append(slower)
     whole_ns = max(lost_ns, slower_ns)
     return tuple(replace(one, share=one.lost_ns / whole_ns) for one in sorted(found, key=lambda one: -one.lost_ns))
+
+
+def _has_texts(analysis: Analysis) -> bool:
+    """Return whether lines have their text, none of it from a file that was changed since."""
+    sources = analysis.kernel.sources.values()
+    return any(line.text for line in _lines(analysis)) and not any(source.differs for source in sources)
 
 
 def _numbered(line: Hotspot) -> Hashable:

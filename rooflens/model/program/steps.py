@@ -185,9 +185,9 @@ class RowSteps:
 
     @classmethod
     def summed(cls, rows: Sequence[RowSteps | None]) -> RowSteps | None:
-        """Sum up rows of one program; None if it has no steps."""
+        """Sum up rows of one program, or of ranks with as many steps; None if there are none, or not as many."""
         own = [one for one in rows if one is not None]
-        if not own:
+        if len({len(one.times_ns) for one in own}) != 1:
             return None
         times = zip(*(one.times_ns for one in own), strict=True)
         return cls(array("q", map(sum, times)), sum(one.count for one in own))
