@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import EnvironmentMissingError, InputError
+from rooflens.foreign import by_tables
 from rooflens.format import LONGEST_NAME, bounded_name
 from rooflens.ingest.reports.unpacking import first_bytes
 from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, Budget
@@ -124,6 +125,9 @@ def read_export(export: Path, source: str | None = None) -> Timeline:
         _check_whole(export, source)
         columns = _columns_of(database, source)
         if not any(_has_rows(database, name) for name in (_KERNELS, _GRAPHS) if name in columns):
+            other = None if "StringIds" in columns else by_tables(_table_names(database))
+            if other is not None:
+                raise InputError(f"`{source}` is no timeline, but {other.what}", other.instead)
             what = "has no kernels" if "StringIds" in columns else "is a database, but no export of nsys"
             raise InputError(f"the timeline `{source}` {what}", _RECORD_HINT)
         for table in columns:
@@ -453,6 +457,12 @@ def _check_size(database: sqlite3.Connection, table: str, budget: Budget) -> Non
     most = budget.file_bytes // _LEAST_ROW_BYTES
     if database.execute(f"SELECT 1 FROM {table} NOT INDEXED LIMIT 1 OFFSET {most}").fetchone() is not None:  # noqa: S608 - our constants
         raise sqlite3.DatabaseError(f"table {table} has more rows than the file has room for")
+
+
+def _table_names(database: sqlite3.Connection) -> list[str]:
+    """Return the begins of the names of some tables."""
+    rows = database.execute(f"SELECT substr(name, 1, {_LONGEST_GPU}) FROM sqlite_master LIMIT {_COUNTED}")  # noqa: S608 - our constants
+    return [name for (name,) in rows if isinstance(name, str)]
 
 
 def _columns_of(database: sqlite3.Connection, source: str) -> dict[str, set[str]]:
