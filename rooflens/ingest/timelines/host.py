@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rooflens.ingest.timelines.spans import NONE, Spans
+from rooflens.ingest.timelines.spans import NONE, Spans, opened_at
 from rooflens.model.program.timeline import NO_CALL, BusyEvent, Call, HostSpan, Opened
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class TracedHost:
 
         def spans_of(spans: Spans, name: Callable[[int], str]) -> Iterator[tuple[HostSpan, ...]]:
             starts, ends, facts = spans.starts, spans.ends, spans.facts
-            for events in spans.opened(thread, moments):
-                yield tuple([HostSpan(name(facts[event]), starts[event], ends[event]) for event in events])
+            every = (HostSpan(name(facts[at]), starts[at], ends[at]) for at in spans.in_order(thread))
+            yield from opened_at(every, moments)
 
         text = trace.texts.__getitem__
         frames = trace.frames.innermost(trace.frames.in_order(thread), moments)

@@ -12,11 +12,30 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from rooflens.model.program.timeline import HostSpan
+
 NONE = -1
 """No event is around a moment."""
 
 _MOST_OPEN = 128
 """Most events that are open at once on a thread; those further inside are left out."""
+
+
+def opened_at(spans: Iterable[HostSpan], moments: Iterable[int]) -> Iterator[tuple[HostSpan, ...]]:
+    """Yield those of some spans that are open at each of some moments; both are in order."""
+    coming = iter(spans)
+    following = next(coming, None)
+    found: list[HostSpan] = []
+    for moment in moments:
+        while following is not None and following.start_ns <= moment:
+            if following.end_ns >= moment:
+                if len(found) >= _MOST_OPEN:
+                    found = [one for one in found if one.end_ns >= following.start_ns]
+                if len(found) < _MOST_OPEN:
+                    found.append(following)
+            following = next(coming, None)
+        found = [one for one in found if one.end_ns >= moment]
+        yield tuple(found)
 
 
 class Spans:
@@ -50,29 +69,6 @@ class Spans:
         if all(map(le, map(start, own), map(start, islice(own, 1, None)))):
             return own
         return array("I", sorted(own, key=start))
-
-    def opened(self, thread: int, moments: Iterable[int]) -> Iterator[list[int]]:
-        """Yield the events of a thread that are open at each of some moments, the first that began first.
-
-        Args:
-            thread: The thread.
-            moments: In order.
-        """
-        starts, ends, events = self.starts, self.ends, self.in_order(thread)
-        opened: list[int] = []
-        place, count = 0, len(events)
-        for moment in moments:
-            while place < count and starts[event := events[place]] <= moment:
-                place += 1
-                if ends[event] < moment:
-                    continue
-                if len(opened) >= _MOST_OPEN:
-                    opened = [one for one in opened if ends[one] >= starts[event]]
-                if len(opened) < _MOST_OPEN:
-                    opened.append(event)
-            if opened:
-                opened = [one for one in opened if ends[one] >= moment]
-            yield opened
 
     def innermost(self, events: Iterable[int], moments: Sequence[int]) -> array[int]:
         """Find the innermost of some events around each moment: the shortest, or the first of equally short ones.
