@@ -22,6 +22,7 @@ HEAVY = {"altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "wc
 MAY_IMPORT: dict[str, str] = {
     "errors": "",
     "addresses": "errors",
+    "foreign": "",
     "cache": "files",
     "processes": "errors",
     "files": "errors",
@@ -41,14 +42,14 @@ MAY_IMPORT: dict[str, str] = {
     "workloads",
     "ingest": "errors format machine ingest/metrics ingest/reports model/records model/failed model/source "
     "model/unprofiled model/store",
-    "ingest/exports": "errors files format model/counters model/records model/roofline",
+    "ingest/exports": "errors files foreign format model/counters model/records model/roofline",
     "ingest/messages": "",
     "ingest/cubin": "format ingest/messages ingest/metrics model/inside model/records",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
-    "ingest/reports": "errors addresses cache files format machine processes ingest/cubin ingest/exports "
+    "ingest/reports": "errors addresses cache files foreign format machine processes ingest/cubin ingest/exports "
     "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
     "model/inside model/roofline model/counters model/store checking",
-    "ingest/timelines": "errors files format processes ingest/reports model/program model/unprofiled",
+    "ingest/timelines": "errors files foreign format processes ingest/reports model/program model/unprofiled",
     "collect": "errors files local_gpu processes ingest/reports ingest/timelines model/cases model/counters model/keys "
     "model/knowledge model/records model/roofline model/program model/unprofiled workloads",
     "workloads": "errors cache checking files processes local_gpu model/verdict_classes model/cases model/records",

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from rooflens.errors import InputError
+from rooflens.foreign import by_lines
 from rooflens.ingest.exports.tables import header_of, open_text
 
 _MOST_LINES = 20_000
@@ -22,16 +23,6 @@ _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
         re.compile(r"==ERROR==\s*(?P<said>.+)|==WARNING==\s*(?P<none>No kernels were profiled.*)"),
         "ncu profiled nothing: {said}",
         "fix that and profile again",
-    ),
-    (
-        re.compile(r"Time \(%\)|Total Time \(ns\)|\bStart \(ns\)|Duration \(ns\)", re.IGNORECASE),
-        "a table of Nsight Systems (`nsys`), which has no hardware counters",
-        "rooflens reads what Nsight Compute (`ncu`) exports",
-    ),
-    (
-        re.compile(r"NVPROF is profiling|==\d+== Profiling|\"?Metric Description\"?,\"?Min|\"?Time\(%\)\"?,"),
-        "a table of nvprof, which rooflens does not read",
-        "profile with Nsight Compute: `ncu --set full -o REPORT PROGRAM`",
     ),
     (
         re.compile(r"\"?Metric Type\"?,|\"?Metric Name\"?,\"?Metric Description"),
@@ -58,7 +49,7 @@ _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
     ),
     (re.compile(r"^==PROF=="), "only ncu's messages, with no table after them", _PROFILE),
 )
-"""Pattern of a line, what such a text is, and what to do."""
+"""Pattern of a line, what such a text of ncu is, and what to do; texts of other tools are in `rooflens.foreign`."""
 
 
 def is_known(head: bytes) -> bool:
@@ -67,7 +58,7 @@ def is_known(head: bytes) -> bool:
     if stream.encoding.startswith("utf-8") and b"\0" in head[:_SAMPLE_BYTES]:
         return False
     lines = [line[:_LONGEST_LINE] for line in islice(stream, _MOST_LINES)]
-    return any(pattern.search(line) for line in lines for pattern, _, _ in _KINDS)
+    return any(pattern.search(line) for line in lines for pattern, _, _ in _KINDS) or by_lines(lines) is not None
 
 
 def refusal(data: bytes) -> InputError:
@@ -80,6 +71,8 @@ def refusal(data: bytes) -> InputError:
         return InputError(
             "the export holds no launches", f"ncu said: {said}" if said else "check ncu's filters, and export again"
         )
+    if (other := by_lines(lines)) is not None and _said(_KINDS[0][0], lines) is None:
+        return InputError(f"{other.what}, which rooflens does not read", other.instead)
     for pattern, what, hint in _KINDS:
         if (said := _said(pattern, lines)) is not None:
             return InputError(what.format(said=said), hint)

@@ -18,12 +18,13 @@ import hashlib
 import mmap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rooflens import foreign
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode, unknown_fields
 from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic, range_path
@@ -33,9 +34,7 @@ from rooflens.ingest.reports.unpacking import (
     INTACT_HINT,
     MAGIC,
     NOT_A_REPORT_HINT,
-    PERFETTO_HINT,
     PLAIN_SUFFIX,
-    foreign_format,
     temporary_file,
     unpacked,
 )
@@ -62,11 +61,6 @@ _BARE = {
 _SOURCE, _DRAWING = _NO_RESULTS = "source", "drawing of a graph"
 
 _SUFFIX_HINTS = {
-    ".nsys-rep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
-    ".qdrep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
-    ".pftrace": PERFETTO_HINT,
-    ".perfetto-trace": PERFETTO_HINT,
-    ".ncu-proj": "this is a project of Nsight Compute's window: it names reports (`.ncu-rep`), and holds none",
     ".csv": "rooflens reads ncu's tables only: `ncu --import REPORT --page raw --csv --print-units base` writes one",
     ".ncu-repz": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".ncu-rep": "the name is a report's, but its first bytes are not: copy it again, or profile again",
@@ -179,7 +173,7 @@ def inspect(path: Path) -> Outline:
     try:
         file_bytes = regular_file_bytes(path)
         with path.open("rb") as file, mmap.mmap(file.fileno(), file_bytes, access=mmap.ACCESS_READ) as data:
-            found = outline(data, hashlib.sha256(data).hexdigest(), path.suffix.lower())
+            found = outline(data, hashlib.sha256(data).hexdigest(), path.name)
             origins = []
             for index, place in enumerate(found.places):
                 result = bare_result(data, index, place)
@@ -210,13 +204,13 @@ def regular_file_bytes(path: Path) -> int:
     return file_bytes
 
 
-def outline(data: Bytes, digest: str = "", suffix: str = "") -> Outline:
+def outline(data: Bytes, digest: str = "", name: str = "") -> Outline:
     """Walk the container from first byte to last without decoding its results.
 
     Args:
         data: The whole report.
         digest: SHA-256 of it, in hex.
-        suffix: Ending of the file's name, which helps to name a file that is not a report.
+        name: The file's name, which helps to say what a file is that is not a report.
 
     Raises:
         InputError: The data is no report, is of an unknown version or damaged, or has no results.
@@ -228,7 +222,7 @@ def outline(data: Bytes, digest: str = "", suffix: str = "") -> Outline:
     headers: list[Any] = []
     process_ids: set[int] = set()
     unknown: set[int] = set()
-    for block in _blocks(data, _check_file_header(data, suffix)):
+    for block in _blocks(data, _check_file_header(data, name)):
         process_id = block.header.process_id
         for kind, start, end in _payload_messages(data, block):
             if kind not in _NO_RESULTS:
@@ -269,7 +263,7 @@ def counts_of(path: Path) -> Counts:
     with suppress(InputError, OSError):
         size = regular_file_bytes(path)
         with path.open("rb") as file, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-            for block in _blocks(data, _check_file_header(data, path.suffix)):
+            for block in _blocks(data, _check_file_header(data, path.name)):
                 for kind, count in block.header.counts:
                     results += count if kind not in _NO_RESULTS else 0
                     modules += count if kind == _SOURCE else 0
@@ -361,10 +355,12 @@ def check_names(name_ids: Iterable[int], index: int, strings: Sequence[bytes]) -
         )
 
 
-def _check_file_header(data: Bytes, suffix: str) -> int:
+def _check_file_header(data: Bytes, name: str) -> int:
     """Check magic and version, and return the offset of the first block."""
     if data[: len(MAGIC)] != MAGIC:
-        hint = foreign_format(data[:HEAD_BYTES]) or _SUFFIX_HINTS.get(suffix) or NOT_A_REPORT_HINT
+        if (other := foreign.of_file(data[:HEAD_BYTES], name)) is not None:
+            raise InputError(f"not an Nsight Compute report, but {other.what}", other.instead)
+        hint = _SUFFIX_HINTS.get(PurePath(name.lower()).suffix) or NOT_A_REPORT_HINT
         raise InputError("not an Nsight Compute report: it does not start with `NVR`", hint)
     start = len(MAGIC) + _LENGTH_BYTES
     end = start + _length_at(data, len(MAGIC))

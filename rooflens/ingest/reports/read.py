@@ -75,7 +75,7 @@ def _plain(plain: Path, source: str, options: ReadOptions, on_read: Callable[[fl
         told: Report = in_child(read_with_nvidia, plain, source, options, deadline_s=options.deadline_s)
         return told
     with opened(plain) as (data, digest):
-        report = _read(data, digest, source, options, plain.suffix.lower(), on_read)
+        report = _read(data, digest, source, options, plain.name, on_read)
     if options.texts_later or not lacks_texts(report, options):
         return report
     from rooflens.ingest.reports.texts import add_texts  # noqa: PLC0415 - a child: only where it is asked
@@ -225,11 +225,11 @@ def _read(  # noqa: PLR0913, PLR0917 - what is read, and how
     digest: str,
     source: str,
     options: ReadOptions,
-    suffix: str = "",
+    name: str = "",
     on_read: Callable[[float], None] = lambda _: None,
 ) -> Report:
     """Read a report from its bytes, without the parts of its code that only NVIDIA's module can read."""
-    found = outline(data, digest, suffix)
+    found = outline(data, digest, name)
     raw = raw_table(digest, options)
     reader = ResultReader(data, found, raw)
     report = make_report(reader.results(), "direct", found, source, raw, reads_code=options.reads_code, on_read=on_read)

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from rooflens import foreign
 from rooflens.errors import InputError
 from rooflens.files import is_utf16
 
@@ -41,31 +42,6 @@ NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` and `.ncu-repz` files t
 
 _KINDS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
 """First bytes -> compression of a file."""
-
-PERFETTO_HINT = (
-    "this is a trace in Perfetto's own format: rooflens reads the JSON that "
-    '`prof.export_chrome_trace("trace.json.gz")` writes'
-)
-
-_FOREIGN_FORMATS = (
-    (
-        0,
-        b"SQLite format 3\0",
-        "this is an SQLite file, perhaps of Nsight Systems: `rooflens FILE` reads it, and --timeline beside a report",
-    ),
-    (0, b"\x89HDF", "this is an HDF5 file, as Nsight Systems exports it"),
-    (0, b"PAR1", "this is a Parquet file"),
-    (0, b"PK\x03\x04", "this is a ZIP archive: unpack it, and give what is in it"),
-    (0, b"7z\xbc\xaf\x27\x1c", "this is a 7z archive: unpack it, and give what is in it"),
-    (257, b"ustar", "this is a tar archive: unpack it, and give what is in it"),
-    (0, b"BZh", "this is compressed with bzip2: unpack it with `bunzip2`, or compress it with gzip or zstd instead"),
-    (0, b"\xfd7zXZ\0", "this is compressed with xz: unpack it with `unxz`, or compress it with gzip or zstd instead"),
-    (0, b"version https://git-lfs", "this is a Git LFS pointer: fetch the file itself with `git lfs pull`"),
-)
-"""Offset in the file, bytes there, and what the file then is."""
-
-_TRACE_KEYS = (b'"traceEvents"', b'"schemaVersion"', b'"ph"', b'"deviceProperties"')
-_TRACE = "this is a trace, as PyTorch's profiler writes it: `rooflens FILE` reads it, and --timeline beside a report"
 
 _MOST_LAYERS = 2
 """Enough for a `.ncu-repz` that was compressed again on its way; more layers must be deliberate."""
@@ -114,13 +90,6 @@ def first_bytes(path: Path, size_bytes: int = 4) -> bytes:
 def is_packed(path: Path) -> bool:
     """Return whether a file is compressed; False if it is not a readable file."""
     return _kind(first_bytes(path)) is not None
-
-
-def foreign_format(head: bytes) -> str | None:
-    """Name the format of any other file by its first `HEAD_BYTES`; None if unknown."""
-    if head.lstrip()[:1] in {b"{", b"["} and any(key in head for key in _TRACE_KEYS):
-        return _TRACE
-    return next((text for at, magic, text in _FOREIGN_FORMATS if head[at:].startswith(magic)), None)
 
 
 def is_incomplete(path: Path) -> bool:
@@ -221,11 +190,10 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
             stream = io.BufferedReader(layer, _CHUNK_BYTES)
         head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
         if kinds and not _may_be_report(head):
-            raise InputError(
-                f"not an Nsight Compute report: it is {kinds[0]}-compressed, but what is in it does not start with "
-                "`NVR`",
-                foreign_format(head) or NOT_A_REPORT_HINT,
-            )
+            packed = f"not an Nsight Compute report: it is {kinds[0]}-compressed, but what is in it"
+            if (other := foreign.by_content(head)) is not None:
+                raise InputError(f"{packed} is {other.what}", other.instead)
+            raise InputError(f"{packed} does not start with `NVR`", NOT_A_REPORT_HINT)
         while piece := stream.read1(_CHUNK_BYTES):  # `read` would lose what came before damage
             yield piece
 

@@ -10,7 +10,9 @@ from operator import attrgetter
 from pathlib import Path
 
 from rooflens.errors import InputError
+from rooflens.foreign import by_content
 from rooflens.format import count
+from rooflens.ingest.reports.unpacking import HEAD_BYTES, chunks, first_bytes, is_packed
 from rooflens.ingest.timelines.budget import READING, Budget
 from rooflens.ingest.timelines.columns import Columns
 from rooflens.ingest.timelines.events import read_events
@@ -26,6 +28,11 @@ _GRAPH_HINT = (
     "open a profiler once before the graph is captured (`with torch.profiler.profile(): pass`): CUPTI tells of the "
     "kernels only of graphs that were captured after it was set up"
 )
+
+
+def _head(path: Path) -> bytes:
+    """Return the first bytes of a trace, unpacked."""
+    return next(chunks(path), b"")[:HEAD_BYTES] if is_packed(path) else first_bytes(path, HEAD_BYTES)
 
 
 def read_trace(path: Path, on_read: Callable[[float], None] = lambda _: None) -> Timeline:
@@ -47,7 +54,9 @@ def read_trace(path: Path, on_read: Callable[[float], None] = lambda _: None) ->
     unseen = [*unseen_graphs(trace)]
     if not trace.kernels.starts and not (unseen and trace.others):
         events = count(trace.event_count, "event")
-        raise InputError(f"the trace `{path}` has no GPU kernel among its {events}", _RECORD_HINT)
+        other = by_content(_head(path))
+        hint = f"it is {other.what}; {other.instead}" if other is not None and other.keys else _RECORD_HINT
+        raise InputError(f"the trace `{path}` has no GPU kernel among its {events}", hint)
     used = set(trace.kernels.devices)
     names = {name for device, name in trace.gpus.items() if device in used}
     kernels = Launched(trace, budget)

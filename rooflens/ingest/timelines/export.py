@@ -54,6 +54,7 @@ _LATEST_NS = 1 << 62
 _TIMED = f"typeof(start) = 'integer' AND typeof(end) = 'integer' AND start >= 0 AND end >= start AND end < {_LATEST_NS}"
 
 _HEADER_BYTES = 100
+_LONGEST_TABLE, _MOST_TABLES = 200, 1000
 AGAIN = "export it again: `nsys export --type sqlite REPORT.nsys-rep`"
 
 
@@ -147,6 +148,12 @@ def check_size(database: sqlite3.Connection, table: str, budget: Budget) -> None
     most = budget.file_bytes // _LEAST_ROW_BYTES
     if database.execute(f"SELECT 1 FROM {table} NOT INDEXED LIMIT 1 OFFSET {most}").fetchone() is not None:  # noqa: S608 - our constants
         raise sqlite3.DatabaseError(f"table {table} has more rows than the file has room for")
+
+
+def table_names(database: sqlite3.Connection) -> list[str]:
+    """Return the begins of the names of some tables, of an export or not."""
+    rows = database.execute(f"SELECT substr(name, 1, {_LONGEST_TABLE}) FROM sqlite_master LIMIT {_MOST_TABLES}")  # noqa: S608 - our constants
+    return [name for (name,) in rows if isinstance(name, str)]
 
 
 def columns_of(database: sqlite3.Connection, source: str) -> dict[str, set[str]]:

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import EnvironmentMissingError, InputError
+from rooflens.foreign import by_tables
 from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, Budget
 from rooflens.ingest.timelines.export import (
     AGAIN,
@@ -45,6 +46,7 @@ from rooflens.ingest.timelines.export import (
     selected,
     shared,
     strings_of_ranges,
+    table_names,
     timed_rows,
     whole,
 )
@@ -148,6 +150,9 @@ def read_export(export: Path, source: str | None = None) -> Timeline:
             unseen.append(one)
         has_whole = GRAPHS in columns and has_rows(database, GRAPHS)
         if not (has_whole or unseen or (KERNELS in columns and has_rows(database, KERNELS))):
+            other = None if "StringIds" in columns else by_tables(table_names(database))
+            if other is not None:
+                raise InputError(f"`{source}` is no timeline, but {other.what}", other.instead)
             what = "has no kernels" if "StringIds" in columns else "is a database, but no export of nsys"
             raise InputError(f"the timeline `{source}` {what}", _RECORD_HINT)
         names = {gpus.names.get(index) for index in used}

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rooflens import foreign
 from rooflens.errors import InputError
 from rooflens.ingest.reports.inputs import BLANK, NSYS_REPORTS, SQLITE, is_summary
 from rooflens.ingest.reports.jobs import CHANGED, unchanged
-from rooflens.ingest.reports.unpacking import HEAD_BYTES, PERFETTO_HINT, first_bytes, foreign_format, is_packed
+from rooflens.ingest.reports.unpacking import HEAD_BYTES, first_bytes, is_packed
 from rooflens.ingest.timelines.nsys import exported, read_export
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ def opened_timeline(
         with _unchanged(file):
             yield read_trace(file, on_read)
     else:
-        is_perfetto = file.suffix in {".pftrace", ".perfetto-trace"}
-        hint = PERFETTO_HINT if is_perfetto else foreign_format(first_bytes(file, HEAD_BYTES)) or _HINT
-        raise InputError(f"`{file}` is no timeline: it is neither an SQLite database nor JSON", hint)
+        if (other := foreign.of_file(first_bytes(file, HEAD_BYTES), file.name)) is not None:
+            raise InputError(f"`{file}` is no timeline, but {other.what}", other.instead)
+        raise InputError(f"`{file}` is no timeline: it is neither an SQLite database nor JSON", _HINT)
 
 
 @contextmanager

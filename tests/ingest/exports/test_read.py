@@ -452,7 +452,7 @@ def test_values_without_units_must_be_whole() -> None:
         ("==PROF== Connected to process 1\n==WARNING== No kernels were profiled.\n", "No kernels were profiled"),
         ("==PROF== Connected to process 1\n==PROF== Disconnected from process 1\n", "only ncu's messages"),
         ("  f (1, 1, 1)x(1, 1, 1), Context 1\n    Section: GPU Speed Of Light Throughput\n", "no metric"),
-        ("Time (%),Total Time (ns),Instances,Avg (ns),Name\n99.0,1,2,3,f\n", "nsys"),
+        ("Total (MB),Count,Avg (MB),Operation\n99.0,1,2,[CUDA memset]\n", "Nsight Systems"),
         ('"Type","Time(%)","Time","Calls"\n"GPU activities",1,2,3\n', "nvprof"),
         ('"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n', "nvprof"),
         ('"#","Address","Source","Warp Stall Sampling (All Samples)"\n1,2,3,4\n', "source page"),

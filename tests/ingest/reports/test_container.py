@@ -135,8 +135,8 @@ def test_an_empty_file_is_named_as_such(path: Path) -> None:
 def test_what_is_no_report_gets_a_hint(tmp_path: Path, name: str, data: bytes, hint: str) -> None:
     """A file without the magic is refused, with a guess of its format."""
     error = _error(tmp_path / name, data)
-    assert str(error) == "not an Nsight Compute report: it does not start with `NVR`"
-    assert hint in error.hint
+    assert str(error).startswith("not an Nsight Compute report")
+    assert hint in f"{error}\n{error.hint}"
 
 
 def test_another_format_version_is_refused(path: Path) -> None:

@@ -330,11 +330,10 @@ def test_another_packing_is_named_whatever_the_file_is_called(
         (file := tmp_path / name).write_bytes(compress(REPORT))
         error = _error(file)
         assert str(error).startswith("not an Nsight Compute report"), name
-        assert f" {says}" in error.hint, name
+        assert f" {says}" in str(error), name
     if not is_packed(file):
-        with pytest.raises(InputError, match="no timeline") as caught, opened_timeline(file):
+        with pytest.raises(InputError, match=f"no timeline, but .*{says}"), opened_timeline(file):
             pass
-        assert f" {says}" in caught.value.hint
 
 
 def test_a_temporary_folder_without_room_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
