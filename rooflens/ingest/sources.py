@@ -139,7 +139,7 @@ class SourceFolder:
 
 
 def _with_text(spot: Hotspot, lines: Mapping[str, list[str]]) -> Hotspot:
-    if spot.text is not None or spot.line is None or spot.file not in lines:
+    if spot.text is not None or spot.line is None or spot.file is None or spot.file not in lines:
         return spot
     return replace(spot, text=line_text(lines[spot.file], spot.line))
 

@@ -191,6 +191,14 @@ def _counter_parts(counter: CounterAbout) -> Iterator[str]:
         yield f"ncu prints it as {_names(printed)}: `rooflens about {printed[0]}`."
     if counter.stall is not None:
         yield f"Stall reason: `rooflens about stalls/{counter.stall}`."
+    yield from _read_for(counter)
+    yield _collected(counter)
+    if counter.page != "index.md":
+        yield f"More about its family in the documentation: {named_page(counter.page, COUNTER_TITLES)}"
+
+
+def _read_for(counter: CounterAbout) -> Iterator[str]:
+    """Say what a counter is read for, or what a quantity is read from."""
     if counter.sources:
         yield f"Read from, the first that is there: {_names(counter.sources)}."
     for quantity in counter.quantities:
@@ -200,9 +208,6 @@ def _counter_parts(counter: CounterAbout) -> Iterator[str]:
             yield f"Findings that need `{quantity.name}`: {_names(quantity.findings)}."
     if counter.near:
         yield f"No column of the table `kernels` is read from it, but from {_names(counter.near)}."
-    yield _collected(counter)
-    if counter.page != "index.md":
-        yield f"More about its family in the documentation: {named_page(counter.page, COUNTER_TITLES)}"
 
 
 def _collected(counter: CounterAbout) -> str:

@@ -109,7 +109,7 @@ class Passes(Struct, frozen=True):
 
 def shared_arrays(site: Site) -> list[SharedArray]:
     """Find the arrays in shared memory that a function can name, of known types and sizes."""
-    source, found = site.source, []
+    source, found = site.source, list[SharedArray]()
     for one in source.statements:
         code = source.code(one)
         is_seen = one.scope < 0 or (site.function.start < one.start and one.end < site.function.end)

@@ -561,10 +561,10 @@ def _bounded(place: _Place, finding: Finding | None) -> _Sketch | None:
     if found is None or blocks < 1:
         return None
     lead = " ".join(place.source.text[place.statement.start : place.statement.start + found.start()].split())
-    lead = lead.partition("__global__")
-    if not lead[1]:
+    before, keyword, after = lead.partition("__global__")
+    if not keyword:
         return None
-    start = f"{lead[0]}__global__{lead[2]} __launch_bounds__({threads}, {blocks}) {name}("
+    start = f"{before}{keyword}{after} __launch_bounds__({threads}, {blocks}) {name}("
     note = (
         f"at most {registers:.0f} registers a thread: if it then spills to local memory, take it back; launches of "
         f"more than {threads} threads a block fail"

@@ -251,7 +251,14 @@ def _right(one: int, other: int) -> int:
     return one >> min(other, _MOST_SHIFT)
 
 
-_OPERATORS: Mapping[str, Callable[[int, int], int]] = {
+_Operation = Callable[[int, int], int]
+
+
+def _truth(holds: Callable[[int, int], bool]) -> _Operation:
+    return lambda one, other: int(holds(one, other))
+
+
+_OPERATORS: Mapping[str, _Operation] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -263,7 +270,7 @@ _OPERATORS: Mapping[str, Callable[[int, int], int]] = {
     "|": operator.or_,
     "^": operator.xor,
     **{
-        sign: (lambda one, other, holds=holds: int(holds(one, other)))
+        sign: _truth(holds)
         for sign, holds in (
             ("<", operator.lt),
             (">", operator.gt),
@@ -357,7 +364,8 @@ def evaluate(node: Node, names: Names) -> Value:  # noqa: PLR0911 - one for each
             if all(one.is_uniform for one in arguments):
                 return OPEN
             raise UnknownError
-        return Value(_each(*arguments, _CALLS[node[1]]))
+        left, right = arguments
+        return Value(_each(left, right, _CALLS[node[1]]))
     return names.called(node[1], arguments)
 
 

@@ -23,7 +23,7 @@ def compiled_as(data: bytes, known: SourceFile) -> bool | None:
     forms = (data, plain, plain.replace(b"\n", b"\r\n"))
     if known.md5 is not None:
         return any(hashlib.md5(form, usedforsecurity=False).hexdigest() == known.md5 for form in forms)
-    return known.compiled_bytes in map(len, forms)
+    return any(len(form) == known.compiled_bytes for form in forms)
 
 
 class Difference(NamedTuple):
