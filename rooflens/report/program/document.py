@@ -1,12 +1,12 @@
-"""What timelines say: where the time goes, kernels by what can be won, gaps, what is not known, and what to profile."""
+"""What timelines say: where the time goes, kernels by what can be won, why it idles, and what to do next."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import starmap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -38,12 +38,14 @@ from rooflens.report.document import (
 from rooflens.report.program.communication import communication_blocks, ranks_blocks
 from rooflens.report.program.fusion import fusion_blocks
 from rooflens.report.program.grouping import groups_on_page, groups_table
+from rooflens.report.program.parts import LEAST_PART, Whole, idle_table, next_steps, parts_line, whole_of
 from rooflens.report.program.totals import beside_kernels
 from rooflens.report.program.words import LONGEST, cut, file_name, without_step
 
 if TYPE_CHECKING:
     from rooflens.model.catalogue import Key
     from rooflens.model.program.grouping import GroupedBy
+    from rooflens.model.program.parts import Subject
 
 SHOWN = 10
 """Kernels of each list that a terminal and Markdown show; pages and data hold all."""
@@ -52,9 +54,6 @@ _ON_PAGE = 500
 """Kernels that a page lists."""
 
 _NAMED = 5
-
-_LEAST_LINE = 0.02
-"""Idle time and waiting that take less of the program are no part of its answer."""
 
 _HOW = (
     "A floor is the least time by FLOPs and bytes that the sizes of an operator state, at the peaks of the GPU's "
@@ -145,25 +144,27 @@ def _blocks(
     """Yield what there is to say, the answer first."""
     whole = joined(programs)
     names = {name: cut(short) for name, short in short_names(one.name for one in whole.every).items()}
-    yield Paragraph(tuple(_answer(programs, whole, names)), "answer")
+    time = whole_of(programs)
+    yield Paragraph(tuple(_answer(programs, whole, time, names)), "answer")
     yield paragraph(*_facts(programs, whole))
     yield from ranks_blocks(programs, whole, names)
-    tables = tuple(_table(part, top, names, keys) for part in _lists(whole))
-    if by is not None:
-        yield groups_table(whole, by, names, top)
-    elif brief:
-        yield from tables
-    else:
+    if by is None and not brief:
         yield from _drawn(programs, whole, names)
-        yield Folded("All kernels", tables, on_text=False)
-        yield groups_on_page(whole, names)
-    yield from communication_blocks(programs, top)
-    yield from _elsewhere(programs, whole)
-    yield from _gaps(programs, names)
+    sections: dict[Subject, Iterable[Block]] = {
+        "kernels": chain(
+            _kernels(whole, names, (top, keys, by), brief=brief),
+            _elsewhere(programs, whole),
+        ),
+        "communication": communication_blocks(programs, top),
+        "idle": chain(idle_table(time, top), _stretches(programs, names)),
+    }
+    # What takes most stands first; what takes no time, as printed summaries tell of none, keeps its place.
+    for subject in dict.fromkeys((*time.parts.ranked, *sections)):
+        yield from sections.get(subject, ())
     yield from beside_kernels(programs)
     yield from fusion_blocks(programs)
     commands = profile_commands(whole.kernels)
-    steps: list[Words] = [*_before_profiling(programs, whole), *map(code, commands)]
+    steps: list[Words] = [*next_steps(time), *_before_profiling(programs, whole), *map(code, commands)]
     if steps:
         yield Heading("Profile next" if len(steps) == len(commands) else "Next", 3)
         yield bullets(steps, numbered=True)
@@ -176,6 +177,22 @@ def _blocks(
         yield Paragraph(tuple(legend), "note")
     if not brief:
         yield Columns(((Folded("How to read it", (paragraph(_HOW),)),),))
+
+
+def _kernels(
+    whole: Joined, names: Mapping[str, str], how: tuple[int, Mapping[str, Key], GroupedBy | None], *, brief: bool
+) -> Iterator[Block]:
+    """List the kernels, or what they are summed up by."""
+    top, keys, by = how
+    if by is not None:
+        yield groups_table(whole, by, names, top)
+    else:
+        tables = tuple(_table(part, top, names, keys) for part in _lists(whole))
+        if brief:
+            yield from tables
+        else:
+            yield Folded("All kernels", tables, on_text=False)
+            yield groups_on_page(whole, names)
 
 
 def _drawn(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
@@ -199,33 +216,30 @@ _FROM_BEGIN = (
 )
 
 
-def _answer(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Words]:
-    """Say in a line each where the program can win most, the largest first, and how much of it is not known."""
-    wall_ns = sum(one.unprofiled.wall_ns or 0.0 for one in programs)
-    idle_ns = sum(one.unprofiled.gap_ns or 0.0 for one in programs)
-    waits = [one.communication for one in programs if one.communication]
-    lines: list[tuple[float, Words]] = []
-    if wall_ns and idle_ns >= _LEAST_LINE * wall_ns:
-        idle = f"GPU idle {percent(idle_ns / wall_ns)} of {duration(wall_ns)}."
-        lines.append((idle_ns, idle))
-    time_ns, alone_ns = sum(one.time_ns for one in waits), sum(one.alone_ns or 0 for one in waits)
-    is_alone_known = all(one.alone_ns is not None for one in waits)
-    if whole.time_ns and time_ns >= _LEAST_LINE * whole.time_ns:
-        alone = f"no other kernel runs for {duration(alone_ns)} of it" if alone_ns else "other kernels hide all of it"
-        waiting = f"Communication takes {percent(time_ns / whole.time_ns)} of the kernels' time, {duration(time_ns)}"
-        lines.append((alone_ns, f"{waiting}; {alone}.") if is_alone_known else (time_ns, f"{waiting}."))
+def _answer(programs: Sequence[Program], whole: Joined, time: Whole, names: Mapping[str, str]) -> Iterator[Words]:
+    """Say where the time goes, the largest part first; then which kernel can win most, and how much is not known."""
+    if headline := time.headline:
+        yield headline
+        yield parts_line(time)
+    else:
+        yield from _communication(programs, whole)
     known = [one for one in whole.kernels if one.gain_ns and one.by in {"gain", "limit"}]
     if known:
-        won_ns = sum(one.gain_ns or 0.0 for one in known)
         first = known[0]
-        lines.append((won_ns, (code(names[first.name]), f": {_won(first)}{_where(first)}.")))
+        yield code(names[first.name]), f": {_won(first)}{_where(first)}."
         if len(known) > 1:
-            lines.append((won_ns, _won_of_operators(known, won_ns)))
-    yield from (words for _, words in sorted(lines, key=lambda line: -line[0]))
+            yield _won_of_operators(known, sum(one.gain_ns or 0.0 for one in known))
     if (opened := [one for one in whole.kernels if one.by == "time"]) and whole.time_ns:
         longest = max(opened, key=lambda one: one.time_ns)
         share = percent(longest.time_ns / whole.time_ns)
         yield ("Longest without counters: ", code(names[longest.name]), f", {share} of the kernels' time.")
+
+
+def _communication(programs: Sequence[Program], whole: Joined) -> Iterator[Words]:
+    """Say how long communication takes where nothing tells what ran beside it."""
+    time_ns = sum(one.communication.time_ns for one in programs if one.communication)
+    if whole.time_ns and time_ns >= LEAST_PART * whole.time_ns:
+        yield f"Communication takes {percent(time_ns / whole.time_ns)} of the kernels' time, {duration(time_ns)}."
 
 
 def _won_of_operators(known: Sequence[ProgramKernel], won_ns: float) -> tuple[str | Span, ...]:
@@ -401,38 +415,22 @@ def _named(operator: str | None, share: float) -> Words:
     return label, f" ({percent(share)})"
 
 
-def _gaps(programs: Sequence[Program], names: Mapping[str, str]) -> Iterator[Block]:
-    """Say after which kernels the GPU was idle, and where launches came too late; of several, of the idlest one."""
-    program = max(programs, key=lambda one: one.unprofiled.gap_ns or 0.0)
-    told = program.unprofiled
-    if not told.gap_ns:
+def _stretches(programs: Sequence[Program], names: Mapping[str, str]) -> Iterator[Block]:
+    """Say where launches came too late one after the other; of several, in the one with most such time."""
+    program = max(programs, key=lambda one: sum(each.gap_ns for each in one.stretches))
+    if not program.stretches:
         return
+    idle_ns = sum(one.gap_ns for one in program.stretches)
+    wall_ns = sum(one.wall_ns for one in program.stretches)
+    stretches = count(len(program.stretches), "stretch")
+    launches = count(sum(one.count for one in program.stretches), "launch")
     of = f" in {file_name(program)}" if len(programs) > 1 else ""
-    yield Heading(f"Gaps{of}", 3)
-    lines: list[Words] = [f"idle for {duration(told.gap_ns)}, {percent(told.gap_share)} of {duration(told.wall_ns)}"]
-    bare = short_names(gap.name for gap in told.gaps_after if gap.name)
-    after: list[Words] = [
-        (
-            code(cut(bare[gap.name])) if gap.name else Span("copies" if told.launches else "copies and graphs"),
-            f" ({duration(gap.gap_ns)}, {count(gap.count, 'gap')})",
-        )
-        for gap in told.gaps_after
-    ]
-    if after:
-        lines.append(("longest after ", *few(after, 3)))
-    if program.stretches:
-        idle_ns = sum(one.gap_ns for one in program.stretches)
-        wall_ns = sum(one.wall_ns for one in program.stretches)
-        stretches = count(len(program.stretches), "stretch")
-        launches = count(sum(one.count for one in program.stretches), "launch")
-        lines.append(
-            (
-                f"launch-bound: {stretches} with {launches}, idle for {duration(idle_ns)} of {duration(wall_ns)}: ",
-                "capture them as a CUDA graph, or fuse their kernels; longest ",
-                *_stretch(program.stretches[0], names),
-            )
-        )
-    yield bullets(lines)
+    words = (
+        f"Launch-bound{of}: {stretches} with {launches}, idle for {duration(idle_ns)} of {duration(wall_ns)}; longest ",
+        *_stretch(program.stretches[0], names),
+        ".",
+    )
+    yield paragraph(words)
 
 
 def _stretch(one: Stretch, names: Mapping[str, str]) -> tuple[str | Span, ...]:
