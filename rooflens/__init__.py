@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rooflens.api.magic import load_ipython_extension
     from rooflens.api.opening import open  # noqa: A004 - the verb of the whole API, as in `rl.open`
     from rooflens.api.profiling import profile
+    from rooflens.api.program import Program
     from rooflens.api.report import Group, Report
     from rooflens.api.spots import Hotspot
     from rooflens.api.verbs import annotate, figure, gpus, ingest_reports, predict, trace
@@ -36,6 +37,7 @@ __all__ = [
     "Hotspot",
     "Kernel",
     "KernelChange",
+    "Program",
     "Report",
     "RooflensError",
     "Verdict",
@@ -58,6 +60,7 @@ _PLACES = {
     "Hotspot": "api.spots",
     "Kernel": "api.kernel",
     "KernelChange": "api.comparison",
+    "Program": "api.program",
     "Report": "api.report",
     "RooflensError": "errors",
     "Verdict": "api.verdict",

@@ -16,6 +16,7 @@ from rooflens.api.report import Report
 from rooflens.api.suggestions import lacking
 from rooflens.errors import InputError
 from rooflens.format import cut_name, harmless, plain_name
+from rooflens.ingest.reports.inputs import is_timeline, timelines_in
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_per_cent
 from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rooflens.api.kernel import Kernel
+    from rooflens.api.program import Program
     from rooflens.model.compare.compare import Change, Timing
     from rooflens.model.compare.ladder import Ladder
     from rooflens.model.compare.matching import How
@@ -313,7 +315,9 @@ class Comparison:
         return self.to_markdown()
 
 
-def compare(*sides: Recorded, threshold: float | str = DEFAULT_THRESHOLD, anyway: bool = False) -> Comparison:
+def compare(
+    *sides: Recorded | Program, threshold: float | str = DEFAULT_THRESHOLD, anyway: bool = False
+) -> Comparison | Any:
     """Compare recordings of a program, before and after, kernel by kernel; or up to fifty versions of it in order.
 
     Several reports of a program on one side count as repeated recordings. They show the noise; without it nothing is
@@ -322,12 +326,13 @@ def compare(*sides: Recorded, threshold: float | str = DEFAULT_THRESHOLD, anyway
     Args:
         sides: Before, after, and further sides; each is compared with the first and the previous side. A side is a
             `Report`, the path of a report, a folder or a store, or several of these. A single side is a folder, a store
-            or a `Report` of several versions of a program.
+            or a `Report` of several versions of a program. Or both sides are traces, or folders of those of all ranks.
         threshold: Smaller changes count as no change: 0.03, or `"3%"`.
         anyway: Also compare recordings that were not collected in the same way.
 
     Returns:
-        Each kernel of each program that the sides share, matched across them, with its times and how it changed.
+        Each kernel of each program that the sides share, matched across them, with its times and how it changed. Of
+        traces a `ProgramComparison`: `changes` by operator, `factor`, `outcome`, `kernels`, `ranks`.
 
     Raises:
         InputError: A side cannot be read completely, or the sides share no program or were collected differently.
@@ -340,6 +345,10 @@ def compare(*sides: Recorded, threshold: float | str = DEFAULT_THRESHOLD, anyway
     """
     check_count(len(sides))
     smallest = parse_per_cent(threshold, "threshold")
+    if any(map(_is_trace, sides)):
+        from rooflens.api.program import compare_programs
+
+        return compare_programs(sides, smallest, anyway=anyway)
     opened = [_side(one) for one in sides]
     if len(sides) == 1:
         found, unpaired = pair_versions(opened[0].analyzed.reports, _labels(sides)[0], smallest)
@@ -349,7 +358,14 @@ def compare(*sides: Recorded, threshold: float | str = DEFAULT_THRESHOLD, anyway
     return Comparison(ladders, unpaired, opened)
 
 
-def _side(given: Recorded) -> Report:
+def _is_trace(given: object) -> bool:
+    """Return whether a side is a trace, opened or as a path, or a folder of traces."""
+    if isinstance(given, (str, os.PathLike)):
+        return is_timeline(given) or (os.path.isdir(given) and bool(timelines_in(Path(given))))  # noqa: PTH112 - names may be too long for a path
+    return any(map(_is_trace, given)) if isinstance(given, (list, tuple)) else not isinstance(given, Report)
+
+
+def _side(given: Any) -> Report:
     if isinstance(given, Report):
         report = given
     else:

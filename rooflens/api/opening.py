@@ -17,7 +17,7 @@ from rooflens.api.sources import Source
 from rooflens.errors import UsageError
 from rooflens.files import path_text
 from rooflens.format import as_unicode, count
-from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.inputs import find_inputs, is_timeline
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.ingest.sources import SourceFolder
 from rooflens.model.selecting import Selection, select
@@ -38,13 +38,14 @@ def open(  # noqa: A001, PLR0913 - the verb of the whole API, as in `rl.open`
     gpu: str | None = None,
     timeline: str | os.PathLike[str] | None = None,
     source: str | os.PathLike[str] | None = None,
-) -> Report:
-    """Open reports, and analyze every kernel in them.
+) -> Report | Any:
+    """Open reports, and analyze every kernel in them; or a trace, with reports on its kernels.
 
     Args:
         paths: Reports (`.ncu-rep`, `.ncu-repz`, also gzipped), CSV exports of ncu, folders of them, stores written by
             `ingest`, a report of a store (`STORE/DIGEST`), and addresses of any of these such as `s3://bucket/folder`;
-            or lists of all these.
+            or lists of all these. Or a trace: of the PyTorch profiler, an export of nsys, or a summary that one of
+            them printed.
         kernel: Only kernels that match this pattern, or one of several: `adamw` anywhere in a name, `adamw*` for a
             whole name, `re:gemm.*128`, or a key.
         nvtx: Only kernels launched in an NVTX range that matches this pattern, or one of several: `step*/forward`.
@@ -56,7 +57,7 @@ def open(  # noqa: A001, PLR0913 - the verb of the whole API, as in `rl.open`
 
     Returns:
         The kernels, in the order of `analyze`. A report that cannot be read does not affect the others: a warning names
-        it, and `Report.failures` holds it.
+        it, and `Report.failures` holds it. Of a trace a `Program`, as `trace` returns it.
 
     Raises:
         UsageError: No path is given, a path is empty or no path, or a pattern cannot be parsed.
@@ -75,6 +76,13 @@ def open(  # noqa: A001, PLR0913 - the verb of the whole API, as in `rl.open`
     ]
     if not given:
         raise UsageError("no report given", 'for example `rooflens.open("last-week.ncu-rep")`')
+    selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))
+    if traces := [path for path in map(path_text, given) if os.path.isfile(path) and is_timeline(path)]:  # noqa: PTH113 - names may be too long for a path
+        from rooflens.api.program import open_program, the_only
+
+        reports = [path for path in map(path_text, given) if path not in traces]
+        beside = open(*reports, thresholds=thresholds, gpu=gpu, source=source).analyzed.reports if reports else ()
+        return open_program(the_only(traces), selection, gpu, beside)
     basis = Basis(
         limits=read_thresholds(None if thresholds is None else Path(thresholds)),
         timeline=None if timeline is None else read_timeline(timeline),
@@ -91,7 +99,6 @@ def open(  # noqa: A001, PLR0913 - the verb of the whole API, as in `rl.open`
     if (shell := notebook.shell()) is not None:
         notebook.register(shell)
     sources = {report.run.digest: Source(report, places[report.run.digest], gpu) for report in found.reports}
-    selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))
     chosen = found.only(select(found.reports, selection))
     return Report(chosen, sources, total_ns_of(found.analyses))
 

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from rooflens.api.figures import Theme
     from rooflens.api.kernel import Kernel
+    from rooflens.api.program import Program
     from rooflens.api.report import Report
     from rooflens.ingest.load import Ingested
     from rooflens.ingest.reports.report import Raw
     from rooflens.ingest.running import ExecutorChoice
     from rooflens.model.predict.forecast import Forecast
     from rooflens.model.predict.other_gpu import WhatIf
-    from rooflens.model.program.program import Program
     from rooflens.model.roofline.datasheets import Datasheet, LinkKind
     from rooflens.writing.annotating import Annotated
 
@@ -158,10 +158,9 @@ def trace(
         nvtx: One or several patterns of NVTX ranges, as for `--nvtx`.
 
     Returns:
-        `kernels`, most to win first, then those without a known gain, by time; each with `name`, `time_ns`, `count`,
-        `share`, `shape`, `operator`, `module`, `floor_ns`, `gain_ns` (None if unknown), `by`, `measured`;
-        `unprofiled.gap_ns`; `communication`; `stretches` that wait for launches; `unknown` operators; `next`, the
-        kernels to profile; `notes`.
+        The program: `parts` of its time, `kernels`, `operators`, `modules`, `idle`, `communication`, `copies`, `steps`
+        and `fusions`, each with `to_pandas()`; `gain_ns`, `unprofiled`, `stretches`, `unknown` operators, `next`, the
+        kernels to profile, and `notes`.
 
     Raises:
         InputError: The file is unreadable or cut, no trace, or has no kernels.
@@ -174,12 +173,12 @@ def trace(
     >>> program.launches, program.kernels[0].count
     (12, 2)
     """
+    from rooflens.api.program import open_program
     from rooflens.model.selecting import Selection
-    from rooflens.programs import read_programs
 
     kernels, ranges = ((given,) if isinstance(given, str) else tuple(given) for given in (kernel, nvtx))
     opened = _opened(reports).analyzed.reports if reports else ()
-    return read_programs([path], gpu, selection=Selection(kernels, ranges), reports=opened)[0]
+    return open_program(path, Selection(kernels, ranges), gpu, opened)
 
 
 def gpus(name: str = "") -> tuple[Datasheet, ...]:

@@ -1175,6 +1175,17 @@ TOTAL = fixed(
 )
 """A row of a printed summary that is no kernel, or is of the same time as one."""
 
+STEP = fixed(
+    Key("index", NUMBER, "from 0"),
+    Key("name", TEXT, "of the range that marks it; null for a repetition"),
+    Key("begin_ns", NUMBER, "from the first launch of the program to the first kernel of the step", "ns"),
+    Key("wall_ns", NUMBER, "to the first kernel of the next step", "ns"),
+    Key("kernel_ns", NUMBER, "times of its launches; those that overlap count in full", "ns"),
+    Key("launches", NUMBER, "in it", "launches"),
+    Key("idle_ns", NUMBER, "the GPUs did nothing", "ns"),
+)
+"""One step of a program on its GPUs."""
+
 PARTS = fixed(
     Key("faster_ns", NUMBER, "kernels: what could be won of them at most", "ns"),
     Key("floor_ns", NUMBER, "the rest of those kernels: at their floor, or as short as a launch", "ns"),
@@ -1302,6 +1313,7 @@ TRACE = fixed(
         value=lambda one: one.grouped("module"),
     ),
     Key("fusions", items(FUSION), "operators that could be one kernel, most to save first"),
+    Key("steps", items(STEP), "in order; empty where none were found"),
     Key("kernels", items(PROGRAM_KERNEL), "most to win first, then those of which that is not known, by time"),
     Key("totals", items(TOTAL), "what a printed summary (`nsys stats`, `key_averages`) has beside the kernels"),
     Key("notes", TEXTS, "what was left out, and what lacks for a floor"),
