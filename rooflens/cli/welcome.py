@@ -16,7 +16,7 @@ _LOOKED_AT = 1_000
 
 
 def welcome(folder: Path) -> str:
-    """Write three ways to start: from a report, from a GPU, from neither.
+    """Write four ways to start: from a report, from a trace or text, from a GPU, from neither.
 
     Args:
         folder: The current folder; the first example uses its newest report.
@@ -29,6 +29,10 @@ What limits each GPU kernel, and how far is it from that limit?
   I have an Nsight Compute report
     rooflens analyze {report}
     rooflens report {report} -o page.html
+
+  I have a trace (torch.profiler, nsys), or text from a terminal
+    rooflens analyze trace.json.gz
+    rooflens analyze -
 
   I have an NVIDIA GPU{here}
     rooflens doctor

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from msgspec import Struct
-
 from rooflens.model.unprofiled import LaunchCount, Shape, Source, Unprofiled
 
 if TYPE_CHECKING:
@@ -18,7 +16,7 @@ TOTALS_OF: tuple[TotalOf, ...] = get_args(TotalOf)
 calls of the host, ranges of the program by their time on the host."""
 
 
-class Total(Struct, frozen=True):
+class Total(NamedTuple):
     """What a profiler added up beside the kernels, or of the same time in another way.
 
     Attributes:
