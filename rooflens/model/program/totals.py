@@ -16,7 +16,8 @@ TOTALS_OF: tuple[TotalOf, ...] = get_args(TotalOf)
 calls of the host, ranges of the program by their time on the host."""
 
 
-class Total(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Total:
     """What a profiler added up beside the kernels, or of the same time in another way.
 
     Attributes:
