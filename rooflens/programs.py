@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from rooflens.model.selecting import Selection
 
 
-def read_programs(
+def read_programs(  # noqa: PLR0913 - what a command asks of timelines
     files: Sequence[str | os.PathLike[str] | Job],
     gpu: str | None = None,
     *,
     selection: Selection | None = None,
     reports: Sequence[AnalyzedReport] = (),
     on_read: Callable[[float], None] = lambda _: None,
+    is_drawn: bool = False,
 ) -> tuple[Program, ...]:
     """Read timelines without a report, and rank their kernels by what can be won.
 
@@ -39,6 +40,7 @@ def read_programs(
         gpu: The GPU of timelines that name no GPU with known peaks.
         selection: Which kernels are wanted, by name and by NVTX range; all by default.
         reports: Reports on their kernels.
+        is_drawn: Collect when each stream ran what, too, for pages.
         on_read: Called with parts of the work as they are done: they add up to 1 for each file.
 
     Raises:
@@ -66,7 +68,7 @@ def read_programs(
                 if isinstance(timeline, Totals):
                     program = summed_program(timeline, gpu, chooser)
                 else:
-                    program = read_program(timeline, gpu, chooser)
+                    program = read_program(timeline, gpu, chooser, is_drawn=is_drawn)
             heard(1.0 - sum(parts))
         except InputError as error:
             raise InputError(str(error).replace(str(job.path), job.source), error.hint) from error

@@ -234,8 +234,15 @@ def traces_of(wanted: Wanted) -> Traces | None:
     return Traces(tuple(jobs), tuple(reports))
 
 
-def answer_of(traces: Traces, wanted: Wanted, view: View | None = None) -> Answer:
-    """Answer how long the kernels of timelines take and what can be won, with verdicts of reports given with them."""
+def answer_of(traces: Traces, wanted: Wanted, view: View | None = None, *, is_drawn: bool = False) -> Answer:
+    """Answer how long the kernels of timelines take and what can be won, with verdicts of reports given with them.
+
+    Args:
+        traces: The timelines.
+        wanted: What the command was asked.
+        view: How much to show.
+        is_drawn: Draw when each stream ran what, where it is written as a page.
+    """
     from msgspec.structs import replace
 
     from rooflens.model.selecting import Selection
@@ -246,15 +253,24 @@ def answer_of(traces: Traces, wanted: Wanted, view: View | None = None) -> Answe
         found = load_analyzed(replace(wanted, paths=traces.reports, selection=Selection()))
         show_failures(found)
         reports = found.reports
-    return of_traces(programs_of(traces, wanted, reports), view)
+    return of_traces(programs_of(traces, wanted, reports, is_drawn=is_drawn), view)
 
 
-def programs_of(traces: Traces, wanted: Wanted, reports: Sequence[AnalyzedReport] = ()) -> tuple[Program, ...]:
+def programs_of(
+    traces: Traces, wanted: Wanted, reports: Sequence[AnalyzedReport] = (), *, is_drawn: bool = False
+) -> tuple[Program, ...]:
     """Read timelines, with what reports on their kernels have counted."""
     from rooflens.programs import read_programs
 
     with progress(len(traces.jobs), "timelines") as move:
-        return read_programs(traces.jobs, wanted.reading.gpu, selection=wanted.selection, reports=reports, on_read=move)
+        return read_programs(
+            traces.jobs,
+            wanted.reading.gpu,
+            selection=wanted.selection,
+            reports=reports,
+            on_read=move,
+            is_drawn=is_drawn,
+        )
 
 
 def place_of(wanted: Wanted) -> tuple[str, ...]:

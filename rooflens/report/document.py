@@ -151,6 +151,7 @@ class Table(NamedTuple):
         amount: How many rows there are, of which `rows` may be the first; 0 where `rows` are all.
         rest: What the rows have in common that are not shown: ` with smaller differences`.
         label: What it holds, for readers who do not see it; by default its title.
+        marks: What the rows are called in lanes of the same page, row by row; empty if they are in none.
     """
 
     columns: tuple[Column, ...]
@@ -160,6 +161,7 @@ class Table(NamedTuple):
     amount: int = 0
     rest: str = ""
     label: str = ""
+    marks: tuple[str, ...] = ()
 
     def is_across(self, row: Sequence[Words]) -> bool:
         """Return whether a row is one cell across all columns."""
@@ -448,6 +450,20 @@ class Map(NamedTuple):
     rest: str = ""
 
 
+class Lanes(NamedTuple):
+    """When each stream of a program ran what, drawn on a page; its tables say the same.
+
+    Attributes:
+        data: What the script draws.
+        label: What it shows, for readers who do not see it.
+        note: What is merged or left out; empty for nothing.
+    """
+
+    data: Mapping[str, Any]
+    label: str
+    note: str = ""
+
+
 class Fact(NamedTuple):
     """A fact of a row of what to do first.
 
@@ -578,7 +594,7 @@ class Opportunities(NamedTuple):
 
 Block: TypeAlias = (
     "Heading | Paragraph | Bullets | Table | Bars | Folded | OnPage | Panels | Moves | Lines | Excerpt | Picture "
-    "| Chart | Facts | Columns | Choice | Map | Opportunities"
+    "| Chart | Facts | Columns | Choice | Map | Lanes | Opportunities"
 )
 Document: TypeAlias = "tuple[Block, ...]"
 

@@ -101,7 +101,7 @@ def report(
     _check_options(style, theme, wanted.predict, table=table)
     if traces := traces_of(wanted):
         refuse_with_traces(traces, wanted)
-        _report_traces(answer_of(traces, wanted), style, output, title, table=table, opened=opened)
+        _report_traces(answer_of(traces, wanted, is_drawn=True), style, output, title, table=table, opened=opened)
         return
     from rooflens.writing.answers import of_kernels
     from rooflens.writing.naming import default_title

@@ -79,6 +79,7 @@ class ProgramKernel(Struct, frozen=True):
         modules: Its launches by module, most time first.
         wall_ns: Its part of the program's time: an instant in which several kernels run is shared among them; what
             waits for other GPUs has none.
+        numbers: What its launches are called in `Lanes`.
         measured: The median launch of the same kernel in a report beside the timeline; None if no report has it.
         in_steps: Those of its launches that belong to steps of the program; None if that has none.
     """
@@ -113,6 +114,7 @@ class ProgramKernel(Struct, frozen=True):
     shapes: tuple[OfShape, ...] = ()
     modules: tuple[OfModule, ...] = ()
     wall_ns: float = 0.0
+    numbers: tuple[int, ...] = ()
     measured: Analysis | None = None
     in_steps: RowSteps | None = None
 
@@ -192,6 +194,7 @@ def summed(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
             for own in shapes.values()
         ),
         modules=_modules(rows),
+        numbers=tuple(number for one in rows for number in one.numbers),
         in_steps=RowSteps.summed([one.in_steps for one in rows]),
     )
 

@@ -43,7 +43,11 @@ class Row(Credited, Protocol):
     is_communication: bool
 
 
-def measure(timeline: Timeline | Totals, watch: Callable[[KernelEvent, int], Row] | None = None) -> Measured:
+def measure(
+    timeline: Timeline | Totals,
+    watch: Callable[[KernelEvent, int], Row] | None = None,
+    watch_other: Callable[[BusyEvent], None] = lambda _: None,
+) -> Measured:
     """Sum a timeline up: the busy time and the gaps of each GPU, and each kernel and shape.
 
     Each GPU counts from its first to its last kernel: before and after there is no gap. A graph that was traced as one
@@ -53,6 +57,7 @@ def measure(timeline: Timeline | Totals, watch: Callable[[KernelEvent, int], Row
         timeline: What was recorded; of totals only launches and their times are known.
         watch: Called with each launch in its order, and for how many ns its GPU was idle before it; returns what gets
             its part of the time.
+        watch_other: Called with each copy, memset or graph in its order.
     """
     if isinstance(timeline, Totals):
         return Measured(timeline.unprofiled(), Occupancy(), ())
@@ -68,6 +73,7 @@ def measure(timeline: Timeline | Totals, watch: Callable[[KernelEvent, int], Row
             has_graphs = has_graphs or kind != COPY
             gpu.reach(event.start_ns, None, is_work=kind != COPY, call=event.launched_by, before=event.name)
             gpu.run(end_ns, kind)
+            watch_other(event)
             continue
         short = shorts.setdefault(event.name, bare_name(event.name))
         key = short, event.grid, event.block

@@ -16,11 +16,12 @@ from rooflens.model.program.fusion import Fusion
 from rooflens.model.program.grouping import Group, GroupedBy, grouped
 from rooflens.model.program.idle import Idle, causes_of
 from rooflens.model.program.kernels import ProgramKernel, in_order, to_profile
+from rooflens.model.program.lanes import Drawing, Lanes
 from rooflens.model.program.measure import measure
 from rooflens.model.program.parts import Parts, parted
-from rooflens.model.program.rows import Rows, Stretch
+from rooflens.model.program.rows import Row, Rows, Stretch
 from rooflens.model.program.steps import Step, StepsBy
-from rooflens.model.program.timeline import NSYS, Timeline
+from rooflens.model.program.timeline import NSYS, KernelEvent, Timeline
 from rooflens.model.program.totals import Total
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 
@@ -66,6 +67,7 @@ class Program(Struct, frozen=True):
         steps_by: How they were found.
         outside_ns: Time of kernels that belong to no step, between the first step and the end of the last.
         steps_occupancy: What ran in its steps, each instant counted once; None if it has none.
+        lanes: When each stream ran what; None if it is not to be drawn.
     """
 
     source: str
@@ -91,6 +93,7 @@ class Program(Struct, frozen=True):
     steps_by: StepsBy | None = None
     outside_ns: int = 0
     steps_occupancy: Occupancy | None = None
+    lanes: Lanes | None = None
 
     def __repr__(self) -> str:
         return f"<Program of {self.source}: {count(len(self.kernels), 'row')}, {count(self.launches, 'launch')}>"
@@ -142,7 +145,9 @@ class Program(Struct, frozen=True):
         return to_profile(self.kernels)
 
 
-def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | None = None) -> Program:
+def read_program(
+    timeline: Timeline, gpu: str | None = None, chooser: Chooser | None = None, *, is_drawn: bool = False
+) -> Program:
     """Read a timeline once, and rank its kernels by what can be won.
 
     Args:
@@ -150,6 +155,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         gpu: Name of the GPU, for a timeline that names none with known peaks.
         chooser: Selects kernels by name and open NVTX ranges; all by default. Totals and shares are those of the whole
             program.
+        is_drawn: Collect when each stream ran what, too.
 
     Raises:
         UsageError: No GPU has that name, or several do.
@@ -157,7 +163,15 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
     """
     given = None if gpu is None else the_datasheet(gpu)
     rows = Rows(chooser, Collecting(timeline))
-    measured = measure(timeline, rows.take)
+    drawing = Drawing() if is_drawn else None
+
+    def drawn(event: KernelEvent, gap_ns: int) -> Row:
+        row = rows.take(event, gap_ns)
+        if drawing is not None:
+            drawing.take(event, row.index)
+        return row
+
+    measured = measure(timeline, drawn if drawing else rows.take, drawing.take_other if drawing else lambda _: None)
     own = datasheet_of(timeline.gpu)
     sheet = own or given
     notes = [*timeline.notes]
@@ -205,6 +219,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         steps_by=steps.by,
         outside_ns=steps.outside_ns,
         steps_occupancy=steps.occupancy,
+        lanes=drawing.lanes() if drawing else None,
     )
 
 

@@ -319,6 +319,7 @@ class Rows:
             modules=row.modules(),
             in_steps=in_steps,
             wall_ns=row.wall_ns,
+            numbers=(row.index,),
         )
 
     def _found(self, row: Row, floors: Floors) -> Forecast | None:

@@ -99,6 +99,7 @@ class Grid(NamedTuple):
     stacks: bool
     heads: tuple[tuple[str, str], ...]
     rows: tuple[tuple[Cell, ...], ...]
+    marks: tuple[str, ...]
     notes: Document
 
 
@@ -133,6 +134,7 @@ class Room:
                 else tuple(_cells(columns, row, labelled=stacks))
                 for row in rows
             ),
+            marks=table.marks or ("",) * len(rows),
             notes=rest_note(table.amount or len(table.rows), len(rows), table.rest),
         )
 

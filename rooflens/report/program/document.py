@@ -38,6 +38,7 @@ from rooflens.report.document import (
 from rooflens.report.program.communication import communication_blocks, ranks_blocks
 from rooflens.report.program.fusion import fusion_blocks
 from rooflens.report.program.grouping import groups_on_page, groups_table
+from rooflens.report.program.lane import lanes_block, mark_of
 from rooflens.report.program.parts import LEAST_PART, Whole, idle_table, next_steps, parts_line, whole_of
 from rooflens.report.program.totals import beside_kernels
 from rooflens.report.program.words import LONGEST, cut, file_name, without_step
@@ -199,9 +200,7 @@ def _drawn(programs: Sequence[Program], whole: Joined, names: Mapping[str, str])
     """Yield what only pages show: where the time goes, what to look at first, and beside it the roofline."""
     from rooflens.report.program import charts  # noqa: PLC0415 - terminals draw nothing
 
-    drawn_map = charts.program_map(programs, whole, names)
-    if drawn_map is not None:
-        yield drawn_map
+    yield from lanes_block(programs, whole, names)
     beside = (
         charts.opportunities(whole.kernels, names, _move, _from),
         charts.roofline(programs, whole, names),
@@ -304,10 +303,11 @@ def _lists(whole: Joined) -> Iterator[_List]:
 
 def _table(part: _List, top: int, names: Mapping[str, str], keys: Mapping[str, Key]) -> Table:
     kernels, title, amount = part.kernels[:_ON_PAGE], part.title, len(part.kernels)
+    marks = tuple(map(mark_of, kernels))
     if keys:
         columns = (_COLUMNS[0], *starmap(_chosen_column, keys.items()))
         cells = tuple((code(names[one.name]), *(_chosen_cell(key, one) for key in keys.values())) for one in kernels)
-        return Table(columns, cells, title, shown=top, amount=amount, rest=part.rest)
+        return Table(columns, cells, title, shown=top, amount=amount, rest=part.rest, marks=marks)
     has_counters = any(one.measured is not None for one in kernels)
     columns = (*(_CLASS if has_counters and column.heading == "class" else column for column in _COLUMNS), _MOVE)
     longest = max((one.share for one in kernels), default=0.0) or 1.0
@@ -316,7 +316,7 @@ def _table(part: _List, top: int, names: Mapping[str, str], keys: Mapping[str, K
     kept = [place for place, column in enumerate(columns) if place in filled]
     columns = tuple(columns[place] for place in kept)
     rows = tuple(tuple(row[place] for place in kept) for row in rows)
-    return Table(columns, rows, title, shown=top, amount=amount, rest=part.rest)
+    return Table(columns, rows, title, shown=top, amount=amount, rest=part.rest, marks=marks)
 
 
 def _row(one: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:

@@ -12,6 +12,7 @@ from rooflens.report.document import (
     Document,
     Folded,
     Heading,
+    Lanes,
     Map,
     Opportunities,
     Words,
@@ -38,9 +39,8 @@ def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str
         document = document[1:]
     else:
         answer, document = answer_of(document)
-    has = {
-        kind: any(isinstance(block, kind) for block in _all(document)) for kind in (Chart, Choice, Map, Opportunities)
-    }
+    kinds = (Chart, Choice, Lanes, Map, Opportunities)
+    has = {kind: any(isinstance(block, kind) for block in _all(document)) for kind in kinds}
     room = Room(lift=highest - 2, rows_left=MAX_ROWS)
     return framed(
         Page(
@@ -52,9 +52,11 @@ def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str
             styles=(
                 "shared/document.css",
                 *(("report/program_map.css",) if has[Map] else ()),
+                *(("report/lanes.css",) if has[Lanes] else ()),
                 *(("report/first_screen.css",) if has[Opportunities] else ()),
             ),
             scripts=("shared/choice.js",) if has[Choice] else (),
+            late_scripts=("report/lanes.js",) if has[Lanes] else (),
             skip=("document", "Skip to what it says"),
             charts=has[Chart],
         )

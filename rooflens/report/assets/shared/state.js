@@ -23,7 +23,7 @@
 const lens = (() => {
   const DEFAULTS = Object.freeze({
     gpu: "", report: "", level: "", precision: "", verdicts: Object.freeze([]), range: "", process: "", device: "",
-    top: 100, q: "", k: "", only: "", move: "", loop: "", zoom: "", at: "", sort: "", cols: "",
+    top: 100, q: "", k: "", only: "", move: "", loop: "", zoom: "", at: "", sort: "", cols: "", mark: "",
   });
   const FILTERS = ["only", "gpu", "report", "precision", "verdicts", "range", "process", "device", "top", "q"];
   const EXACT = { gpu: "gpu", report: "r", precision: "precision", range: "range", process: "process", device: "device" };
