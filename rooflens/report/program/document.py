@@ -150,6 +150,7 @@ def _blocks(
     yield paragraph(*_facts(programs, whole))
     yield from ranks_blocks(programs, whole, names)
     if by is None and not brief:
+        yield from _next(programs, whole, time)
         yield from _drawn(programs, whole, names)
     sections: dict[Subject, Iterable[Block]] = {
         "kernels": chain(
@@ -164,6 +165,18 @@ def _blocks(
         yield from sections.get(subject, ())
     yield from beside_kernels(programs)
     yield from fusion_blocks(programs)
+    if brief or by is not None:
+        yield from _next(programs, whole, time)
+    if notes := _notes(programs):
+        yield Paragraph(tuple(f"note: {note}" for note in notes), "note")
+    if legend := [*_legend(whole.kernels[:_ON_PAGE])]:
+        yield Paragraph(tuple(legend), "note")
+    if not brief:
+        yield Columns(((Folded("How to read it", (paragraph(_HOW),)),),))
+
+
+def _next(programs: Sequence[Program], whole: Joined, time: Whole) -> Iterator[Block]:
+    """Say what to do: about what takes most first, then which kernels to profile. It ends a text, and begins a page."""
     commands = profile_commands(whole.kernels)
     steps: list[Words] = [*next_steps(time), *_before_profiling(programs, whole), *map(code, commands)]
     if steps:
@@ -172,12 +185,6 @@ def _blocks(
     if commands:
         is_skipped = any("--launch-skip" in command for command in commands)
         yield Paragraph((_FROM_BEGIN if is_skipped else _PROGRAM,), "note")
-    if notes := _notes(programs):
-        yield Paragraph(tuple(f"note: {note}" for note in notes), "note")
-    if legend := [*_legend(whole.kernels[:_ON_PAGE])]:
-        yield Paragraph(tuple(legend), "note")
-    if not brief:
-        yield Columns(((Folded("How to read it", (paragraph(_HOW),)),),))
 
 
 def _kernels(

@@ -117,8 +117,8 @@ def parts_line(whole: Whole) -> str:
     }
     shown = sorted(((part_ns, name) for name, part_ns in named.items() if part_ns), reverse=True)
     each = ", ".join(f"{name} {percent(part_ns / parts.wall_ns)}" for part_ns, name in shown)
-    most = percent(whole.share("kernels"))
-    kernels = f"; faster kernels can save {most} at most" if parts.most_from_kernels_ns else ""
+    is_told = parts.largest == "kernels" or not parts.most_from_kernels_ns
+    kernels = "" if is_told else f"; faster kernels can save {percent(whole.share('kernels'))} at most"
     return f"Of {duration(parts.wall_ns)}: {each}{kernels}."
 
 
@@ -201,10 +201,14 @@ def _copies_headline(whole: Whole) -> str:
 
 
 def _kernels_headline(whole: Whole) -> str:
-    wall = duration(whole.parts.wall_ns)
-    if whole.parts.faster_ns >= whole.parts.open_ns:
-        return f"Faster kernels can save {percent(whole.share('kernels'))} of {wall} at most"
-    return f"Kernels without a known floor take {percent(whole.parts.open_ns / whole.parts.wall_ns)} of {wall}"
+    parts, wall = whole.parts, duration(whole.parts.wall_ns)
+    if not parts.faster_ns:
+        return f"Kernels without a known floor take {percent(whole.share('kernels'))} of {wall}"
+    head = f"Faster kernels can save at most {percent(whole.share('kernels'))} of {wall}"
+    if not parts.open_ns:
+        return head
+    known, unknown = (percent(each / parts.wall_ns) for each in (parts.faster_ns, parts.open_ns))
+    return f"{head}: {known} above floors, {unknown} without a known floor"
 
 
 def _graphs_headline(whole: Whole) -> str:
@@ -308,7 +312,7 @@ def _communication_steps(whole: Whole) -> Iterator[Words]:
     if top.is_waiting:
         yield f"find the rank that comes late: {what}; give the traces of all ranks at once"
     else:
-        yield f"hide it behind kernels, or send less: {what}"
+        yield f"hide communication behind kernels, or send less: {what}"
 
 
 def _copies_steps(whole: Whole) -> Iterator[Words]:

@@ -18,6 +18,14 @@
     let at = 0;
     lane.begins = Float64Array.from(lane.starts, (step) => (at += step));
   }
+  // Ranges of several threads may overlap: the words of one end where the next begins.
+  const spans = given.spans.map(([level, text, begin, end]) => ({ level, text, begin, end, free: end }));
+  const latest = new Map();
+  for (const span of spans) {
+    const before = latest.get(span.level);
+    if (before) before.free = Math.min(before.free, span.begin);
+    latest.set(span.level, span);
+  }
   const levels = [...new Set(given.spans.map((span) => span[0]))].sort((a, b) => a - b);
   const rangesHigh = levels.length * (RANGE + GAP);
   const high = AXIS + rangesHigh + given.lanes.length * (LANE + GAP) + GAP;
@@ -107,7 +115,7 @@
   }
 
   function ranges(pen) {
-    for (const [level, text, begin, end] of given.spans) {
+    for (const { level, text, begin, end, free } of spans) {
       if (end < from || begin > to) continue;
       const y = AXIS + levels.indexOf(level) * (RANGE + GAP);
       const x = Math.max(label(), xOf(begin)), w = Math.max(1, xOf(end) - x);
@@ -115,7 +123,8 @@
       pen.fillRect(x, y, w, RANGE);
       pen.fillStyle = colours.line;
       pen.fillRect(x, y, 1, RANGE);
-      if (w > WORDS) words(pen, given.texts[text], x + 4, y + RANGE / 2, w - 6, colours.ink);
+      const room = Math.min(x + w, xOf(free)) - x;
+      if (room > WORDS) words(pen, given.texts[text], x + 4, y + RANGE / 2, room - 6, colours.ink);
     }
   }
 
@@ -177,8 +186,8 @@
     const ns = nsOf(x), slack = ((to - from) / canvas.clientWidth) * 2;
     if (y >= AXIS && y < AXIS + rangesHigh) {
       const level = levels[Math.floor((y - AXIS) / (RANGE + GAP))];
-      const span = given.spans.find((one) => one[0] === level && one[2] <= ns && one[3] >= ns);
-      return span ? { text: `${given.texts[span[1]]}, ${time(span[3] - span[2])}`, span } : null;
+      const span = spans.findLast((one) => one.level === level && one.begin <= ns && one.end >= ns);
+      return span ? { text: `${given.texts[span.text]}, ${time(span.end - span.begin)}`, span } : null;
     }
     const lane = given.lanes[Math.floor((y - AXIS - rangesHigh) / (LANE + GAP))];
     if (!lane) return null;
@@ -216,7 +225,7 @@
       return;
     }
     const found = at(event);
-    if (found && found.span) look(found.span[2], found.span[3]);
+    if (found && found.span) look(found.span.begin, found.span.end);
     else choose(found && found.mark !== lens.state.mark ? found.mark : "", true);
   });
   canvas.addEventListener("dblclick", () => look(0, wall));
