@@ -303,7 +303,7 @@ def test_a_bug_that_a_whole_report_meets_costs_that_report(
     def breaking(*_: object) -> None:
         raise OverflowError("too large")
 
-    monkeypatch.setattr("rooflens.model.program.timeline.place", breaking)  # called only with an un-profiled run
+    monkeypatch.setattr("rooflens.model.program.matching.place", breaking)  # called only with an un-profiled run
     pair[0].with_name("code.unprofiled.json").write_text(json.dumps(SIDECAR), encoding="utf-8")
     found = analyze_paths(pair)
     assert [report.run.source for report in found.reports] == [str(pair[1])]

@@ -1177,7 +1177,7 @@ TOTAL = fixed(
 
 STEP = fixed(
     Key("index", NUMBER, "from 0"),
-    Key("name", TEXT, "of the range that marks it; null for a repetition"),
+    Key("name", TEXT_OR_NULL, "of the range that marks it; null for a repetition"),
     Key("begin_ns", NUMBER, "from the first launch of the program to the first kernel of the step", "ns"),
     Key("wall_ns", NUMBER, "to the first kernel of the next step", "ns"),
     Key("kernel_ns", NUMBER, "times of its launches; those that overlap count in full", "ns"),

@@ -58,7 +58,13 @@ def desk(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
         (folder / place).mkdir()
         shutil.copy(report, folder / place / f"gemm_{report.name}")
     launched = [kernel("compute_tendencies_x_279_gpu", 1, grid=[65535, 1, 1])]
-    for name in ("trace.json", "trace.json.gz", "trace.sqlite"):  # their content decides what they are
+    for name in (
+        "trace.json",
+        "trace.json.gz",
+        "before.json.gz",
+        "after.json.gz",
+        "trace.sqlite",
+    ):  # their content decides what they are
         write_trace(folder / name, launched)
     made = CliRunner().invoke(main, ["ingest", str(folder / "reports"), "--store", str(folder / "runs")])
     assert made.exit_code == 0, made.output
@@ -131,7 +137,7 @@ def test_help_lists_every_command_in_its_section_and_cuts_none_off() -> None:
         ("predict gemm --m 1 --n 1 --k 1 --gpu h10x", "no GPU is called `h10x`", "did you mean"),
         ("predict gemm --m 1 --n 1 --k 1 --dtype bf61", "no type is called `bf61`", "did you mean `bf16`"),
         ("about colums", "no verdict, finding, flag", "did you mean `columns`?"),
-        ("about frst move", "no verdict, finding, flag", "did you mean `first move`?"),
+        ("about frst move", "no verdict, finding, flag", "did you mean `first move`"),
         (f"analyze {REPORT} --columns zzz", "no column is called `zzz`", "`rooflens about columns` lists them"),
     ],
     ids=lambda value: str(value)[:24],

@@ -178,7 +178,7 @@ def test_paths_through_inlined_calls_are_those_of_nvidias_disassembler(
                 continue
             (tmp_path / "one.cubin").write_bytes(binary)
             budget = CubinBudget()
-            lines = read_lines(Cubin(binary, budget), budget)
+            lines = read_lines(Cubin(binary, budget), budget).of
             if not lines:
                 continue
             for function, offset, expected in _paths_of_nvdisasm(tmp_path / "one.cubin"):

@@ -59,8 +59,8 @@ def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 
 def _analysis(kernel: Kernel) -> dict[tuple[str, ...], Any]:
-    """Analyze a kernel without what its machine code tells, which figures lack."""
-    return dict(_leaves(msgspec.json.decode(msgspec.json.encode(analyze(replace(kernel, inside=None))))))
+    """Analyze a kernel without what its machine code and source files tell, which figures lack."""
+    return dict(_leaves(msgspec.json.decode(msgspec.json.encode(analyze(replace(kernel, inside=None, sources={}))))))
 
 
 @pytest.fixture(scope="session")

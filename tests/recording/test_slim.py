@@ -344,7 +344,7 @@ def test_published_reports_read_the_same(pairs: list[tuple[Path, Path]], tmp_pat
 
 
 def _without_code(report: Report) -> list[Kernel]:
-    return [replace(kernel, hotspots=(), code_totals={}, inside=None) for kernel in report.kernels]
+    return [replace(kernel, hotspots=(), code_totals={}, inside=None, sources={}) for kernel in report.kernels]
 
 
 @pytest.mark.corpus

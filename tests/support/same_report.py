@@ -18,7 +18,11 @@ def differences_of(ours: Report, theirs: Report) -> Iterator[str]:
         yield f"{len(ours.kernels)} kernels, not {len(theirs.kernels)}"
     for kernel, other in zip(ours.kernels, theirs.kernels, strict=False):
         # NVIDIA's module gives no bytes of the code, in which we look for loops.
-        names = [name for name in kernel.__struct_fields__ if name != "inside"]
+        names = [name for name in kernel.__struct_fields__ if name not in {"inside", "sources"}]
+        # Nor what the line table says of a file.
+        texts = ({file: one.text for file, one in each.sources.items() if one.text} for each in (kernel, other))
+        if next(texts) != next(texts):
+            yield f"source files of result {kernel.index}"
         yield from (
             f"{name} of result {kernel.index}" for name in names if getattr(kernel, name) != getattr(other, name)
         )

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from rooflens.cli.console import deliver, finish
 from rooflens.cli.expectations import find_expected, read_stated
@@ -129,7 +130,7 @@ def analyze(
         refuse_with_traces(traces, wanted, launches=launches)
         deliver(answer_of(traces, wanted, view), style)
         return
-    if by is not None:
+    if by is not None and click.get_current_context().get_parameter_source("by") is ParameterSource.COMMANDLINE:
         raise UsageError(
             "--by sums up the kernels of a trace, and no trace is given", "give the trace, without reports"
         )

@@ -190,10 +190,11 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
             stream = io.BufferedReader(layer, _CHUNK_BYTES)
         head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
         if kinds and not _may_be_report(head):
-            packed = f"not an Nsight Compute report: it is {kinds[0]}-compressed, but what is in it"
+            packing = f"{kinds[0]}-compressed"
             if (other := foreign.by_content(head)) is not None:
-                raise InputError(f"{packed} is {other.what}", other.instead)
-            raise InputError(f"{packed} does not start with `NVR`", NOT_A_REPORT_HINT)
+                raise InputError(f"not an Nsight Compute report: it is {packing} {other.what}", other.instead)
+            message = f"not an Nsight Compute report: it is {packing}, but what is in it does not start with `NVR`"
+            raise InputError(message, NOT_A_REPORT_HINT)
         while piece := stream.read1(_CHUNK_BYTES):  # `read` would lose what came before damage
             yield piece
 

@@ -1,8 +1,8 @@
 """Versions of a program: which reports are some, their order, and what sets their names apart.
 
-Files that somebody named one by one, in an order that no folder has, stand in that order. Else names that number the
-versions (v1, v2, v10) give the order; where they do not, the time of recording does, and last the names. Two recordings
-of one version have the same code: its registers, shared memory and instructions.
+Names that number the versions (v1, v2, v10) give the order. Where they do not, files that somebody named one by one, in
+an order that no folder has, stand in that order; else the time of recording gives it, and last the names. Two
+recordings of one version have the same code: its registers, shared memory and instructions.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def path_labels(sources: Sequence[str]) -> list[str]:
 
 
 def in_order(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Order reports: as they were given, else by the numbers in their names, by the time of recording, or by name.
+    """Order reports: by the numbers of versions in their names, else as they were given, by their time, or by name.
 
     One name may lack a number: it comes first, or last where it was recorded after all others.
 
@@ -76,10 +76,13 @@ def in_order(runs: Sequence[Run]) -> tuple[Run, ...]:
         runs: The reports as they were given. In the order of their names it was a folder or a shell that ordered them.
     """
     once = {run.digest: run for run in reversed(runs)}
-    given = tuple(once[digest] for digest in dict.fromkeys(run.digest for run in runs))
+    given = [once[digest] for digest in dict.fromkeys(run.digest for run in runs)]
+    by_name = sorted(given, key=lambda run: natural(run.source))
+    if numbered := _by_their_numbers(by_name):
+        return numbered
     if not _is_by_name([run.source for run in given]):
-        return given
-    return _by_names(once.values())
+        return tuple(given)
+    return tuple(sorted(by_name, key=lambda run: run.created_unix_s or float("inf")))
 
 
 def _is_by_name(sources: Sequence[str]) -> bool:
@@ -96,14 +99,14 @@ def _by_letters(path: PurePath) -> str:
     return "".join(filter(str.isalnum, path.as_posix())).casefold()
 
 
-def _by_names(runs: Iterable[Run]) -> tuple[Run, ...]:
-    by_name = sorted(runs, key=lambda run: natural(run.source))
+def _by_their_numbers(by_name: Sequence[Run]) -> tuple[Run, ...]:
+    """Order reports by the numbers in their names; empty where these do not number versions."""
     numbers = [_NUMBERED.match(label) for label in path_labels([run.source for run in by_name])]
     unnumbered = [run for run, number in zip(by_name, numbers, strict=True) if number is None]
     numbered = [run for run in by_name if run not in unnumbered]
     is_one_count = len({number[1].casefold() for number in numbers if number}) == 1
     if len(unnumbered) > 1 or len(numbered) < 2 or not is_one_count:
-        return tuple(sorted(by_name, key=lambda run: run.created_unix_s or float("inf")))
+        return ()
     latest = max(run.created_unix_s or float("inf") for run in numbered)
     is_last = any((run.created_unix_s or 0) > latest for run in unnumbered)
     return (*numbered, *unnumbered) if is_last else (*unnumbered, *numbered)
@@ -178,12 +181,7 @@ def ladders_of(reports: Sequence[AnalyzedReport], threshold: float = DEFAULT_THR
         if others:
             groups.remove([version])
             _join(groups, version, others[:1])
-    is_given = not _is_by_name([report.run.source for report in known.values()])
-    jobs = [
-        [version for version in versions if version in group] if is_given else _in_order(group)
-        for group in groups
-        if len(group) > 1 and _is_one_job(group)
-    ]
+    jobs = [_in_order(group, [*known]) for group in groups if len(group) > 1 and _is_one_job(group)]
     return tuple(_ladder(job[-MOST_SIDES:], threshold) for job in sorted(jobs, key=lambda job: -len(job)))
 
 
@@ -361,9 +359,15 @@ def _continues(version: _Version, group: Sequence[_Version], *, elsewhere: bool)
     )
 
 
-def _in_order(group: Sequence[_Version]) -> list[_Version]:
-    """Order the versions of a program by their own names: those of others beside it tell nothing of its order."""
-    places = {run.digest: place for place, run in enumerate(_by_names([version.run for version in group]))}
+def _in_order(group: Sequence[_Version], given: Sequence[str]) -> list[_Version]:
+    """Order the versions of a program by their own names: those of others beside it tell nothing of its order.
+
+    Args:
+        group: The versions.
+        given: The digests of all reports, as they were given.
+    """
+    own = sorted((version.run for version in group), key=lambda run: given.index(run.digest))
+    places = {run.digest: place for place, run in enumerate(in_order(own))}
     return sorted(group, key=lambda version: places[version.run.digest])
 
 

@@ -34,7 +34,7 @@ def _written(program: bytes) -> bytes:
 
 def _lines(program: bytes) -> Lines:
     budget = Budget()
-    return read_lines(Cubin(_written(program), budget), budget)[b"kernel"]
+    return read_lines(Cubin(_written(program), budget), budget).of[b"kernel"]
 
 
 def test_the_first_row_at_an_address_counts() -> None:
@@ -74,7 +74,7 @@ def test_a_module_places_addresses_in_its_functions() -> None:
     listing = module.listing(b"kernel", None) if module else None
     assert listing is not None
     assert [listing.line(address) for address in (0x0FFF, 0x1010)] == [None, ("helper.h", 31)]
-    assert listing.source("/src/kernel.cu").text == "__global__"
+    assert listing.source("/src/kernel.cu").text == "__global__\n"
 
 
 def test_a_damaged_cubin_is_none_or_reads_as_one() -> None:

@@ -476,8 +476,8 @@ def test_a_store_of_another_version_names_the_command_that_ingests_again(tmp_pat
     (tmp_path / "store" / MARKER).write_text('{"schema_version": 9}')
     with pytest.raises(InputError, match="holds schema version 9") as caught:
         Store.existing(tmp_path / "store")
-    assert f"`rooflens ingest 1.ncu-rep 2.ncu-rep --store {tmp_path}/store-10`" in caught.value.hint
+    assert f"`rooflens ingest 1.ncu-rep 2.ncu-rep --store {tmp_path}/store-11`" in caught.value.hint
     (tmp_path / "store" / "runs" / f"{DIGESTS[1]}.parquet").write_bytes(b"")
     with pytest.raises(InputError) as caught:
         Store.existing(tmp_path / "store")
-    assert f"`rooflens ingest REPORTS --store {tmp_path}/store-10`" in caught.value.hint
+    assert f"`rooflens ingest REPORTS --store {tmp_path}/store-11`" in caught.value.hint
