@@ -161,7 +161,7 @@ _TRACE_KEYS = (b'"traceEvents"', b'"schemaVersion"', b'"ph"', b'"devicePropertie
 _TRACE = Foreign("a trace, as PyTorch's profiler writes it", "`rooflens FILE` reads it, and --timeline beside a report")
 
 
-def by_content(head: bytes) -> Foreign | None:
+def foreign_content(head: bytes) -> Foreign | None:
     """Name a file by its first bytes, some 4 kB; None if it is none of these, or a text."""
     is_json = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["}
     for one in FOREIGN:
@@ -177,9 +177,9 @@ def by_name(name: str) -> Foreign | None:
     return next((one for one in FOREIGN if lower.endswith(one.suffixes or ("/",))), None)
 
 
-def of_file(head: bytes, name: str) -> Foreign | None:
+def foreign_file(head: bytes, name: str) -> Foreign | None:
     """Name a file by its first bytes, else by its ending; None if it is none of these."""
-    return by_content(head) or by_name(name)
+    return foreign_content(head) or by_name(name)
 
 
 def by_tables(names: Iterable[str]) -> Foreign | None:

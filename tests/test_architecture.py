@@ -530,7 +530,7 @@ def test_a_table_loads_what_it_shows(fixtures: Path) -> None:
     assert sum(name.startswith("rooflens.") for name in loaded) < _MOST_MODULES
 
 
-_MOST_MODULES = 166
+_MOST_MODULES = 167
 """A table loads fewer of our own modules, which leaves out those of other answers."""
 
 

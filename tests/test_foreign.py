@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 import rooflens as rl
 from rooflens.cli.group import main
 from rooflens.errors import InputError
-from rooflens.foreign import FOREIGN, by_content, by_lines, by_name
+from rooflens.foreign import FOREIGN, by_lines, by_name, foreign_content
 from rooflens.mcp.root import Root
 from rooflens.model.selecting import Selection
 
@@ -150,6 +150,6 @@ def test_each_is_recognised_in_one_way_at_least() -> None:
 
 def test_what_rooflens_reads_is_none_of_them() -> None:
     """Reports, traces and prints of ncu are not named as those of others."""
-    assert by_content(b"NVR\0\x07") is None
+    assert foreign_content(b"NVR\0\x07") is None
     assert by_lines(["==PROF== Profiling", "  gemm (1, 1, 1)x(1, 1, 1), Context 1, Stream 7, Device 0, CC 9.0"]) is None
     assert by_name("report.ncu-rep") is None

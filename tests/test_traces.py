@@ -254,7 +254,7 @@ def test_launches_that_come_too_late_are_a_stretch(tmp_path: Path) -> None:
     tiny = next(row for row in document["kernels"] if row["name"] == "tiny")
     assert (tiny["bound"], tiny["or_bound"], tiny["launch"]) == ("overhead", [], 10)
     assert "--kernel tiny --launch-skip 10 --launch-count 1" in run(tmp_path / "t.sqlite").stdout
-    assert "launch-bound: 1 stretch with 19 launches" in run(tmp_path / "t.sqlite").stdout
+    assert "Launch-bound: 1 stretch with 19 launches" in run(tmp_path / "t.sqlite").stdout
 
 
 def test_kernels_that_wait_for_other_gpus_are_not_profiled(tmp_path: Path) -> None:
@@ -262,9 +262,9 @@ def test_kernels_that_wait_for_other_gpus_are_not_profiled(tmp_path: Path) -> No
     launched = [Launched("ncclDevKernel_AllReduce", 0, 900_000), Launched("block_all_reduce_sum", 800_000, 1_000_000)]
     trace = write_export(tmp_path / "t.sqlite", launched)
     shown = run(trace).stdout
-    assert "Communication takes 82 % of the kernels' time, 900 µs; no other kernel runs for 800 µs of it." in shown
+    assert shown.startswith("Communication alone 80 % of 1.00 ms, most in all-reduce.\n")
     assert [line for line in shown.splitlines() if "--kernel" in line] == [
-        "1. rooflens profile --kernel block_all_reduce_sum --launch-count 1 -- PROGRAM"
+        "2. rooflens profile --kernel block_all_reduce_sum --launch-count 1 -- PROGRAM"
     ]
     assert [row["by"] for row in data_of(trace)["kernels"]] == ["time", "communication"]
 
@@ -309,9 +309,9 @@ def test_a_report_beside_a_trace_refines_its_rows() -> None:
         assert row["gain_ns"] == pytest.approx(min(won, row["time_ns"] - row["floor_ns"]))
     assert any(row["measured"] for row in beside["kernels"])
     shown = run(*reversed(BESIDE)).stdout
-    assert "1. rooflens explain fixtures/synthetic/attention.synthetic.ncu-rep --kernel" in shown
+    assert "2. rooflens explain fixtures/synthetic/attention.synthetic.ncu-rep --kernel" in shown
     assert "--kernel multi_tensor_apply_kernel" in shown
-    assert "--kernel flash" not in shown.partition("2. rooflens")[2]
+    assert "--kernel flash" not in shown.partition("3. rooflens")[2]
 
 
 def test_a_timeline_beside_a_report_lists_what_was_not_profiled() -> None:
@@ -424,8 +424,8 @@ def test_all_formats_come_of_one_answer(tmp_path: Path) -> None:
     assert [len(program.kernels) for program in read_programs([trace])] == [200]
 
 
-def test_the_page_of_a_trace_has_headline_map_and_one_list(tmp_path: Path) -> None:
-    """The page's heading is the answer; modules and idle time are to scale; rows without a gain come last."""
+def test_the_page_of_a_trace_has_headline_timeline_and_one_list(tmp_path: Path) -> None:
+    """The page's heading is the answer; each launch is in the timeline; rows without a gain come last."""
     args = {"Input Dims": [[8192, 8192], [8192, 8192]], "Input type": ["c10::Half"] * 2}
     events = [
         *(host("python_function", "nn.Module: Block_0", 0, 9), host("cpu_op", "aten::mm", 1, 8, **args)),
@@ -437,13 +437,15 @@ def test_the_page_of_a_trace_has_headline_map_and_one_list(tmp_path: Path) -> No
     assert run("report", trace, "-o", tmp_path / "page.html").exit_code == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8").replace("\u00a0", " ")
     won_ms = 9 - 2 * 8192**3 / the_datasheet(GPU).peaks["tensor_fp16"].value * 1e3
-    assert f"<h1><code>gemm</code>: {won_ms:.2f} ms of 9.00 ms" in page
-    widths = re.findall(r'class="strip"[^>]*flex-grow:([\d.]+)"><div class="range" title="([^,]+),', page)
-    assert [(name, round(float(width))) for width, name in widths] == [
-        ("Block_0", 750),
-        ("Head_0", 167),
-        ("no kernel ran", 83),
-    ]
+    known, most = f"{100 * won_ms / 12:.0f} %", f"{100 * (won_ms + 2) / 12:.0f} %"
+    assert f"<h1>Faster kernels can save at most {most} of 12.0 ms: {known} above floors, 17 % without" in page
+    drawn = json.loads(page.partition('id="lanes-data">')[2].partition("</script>")[0])
+    (lane,) = drawn["lanes"]
+    assert [drawn["subjects"][place][0] for place in lane["subjects"]] == ["gemm", "other"]
+    assert (lane["starts"], lane["lengths"], drawn["wall"]) == ([0, 10_000_000], [9_000_000, 2_000_000], 12_000_000)
+    assert [drawn["texts"][text] for _, text, _, _ in drawn["spans"]] == ["Block_0", "Head_0"]
+    marks = re.findall(r'<tr data-mark="(\d+)"', page)
+    assert marks == [drawn["subjects"][place][3] for place in lane["subjects"]]
     hatched = re.search(r'<u style="width:([\d.]+)%"></u></span></div>', page)
     assert hatched is not None
     assert float(hatched[1]) == pytest.approx(100 * won_ms / 9, abs=0.1)

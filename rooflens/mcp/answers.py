@@ -77,7 +77,7 @@ _GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
 Path = Annotated[str, Field(description="report, trace, folder of them or store, relative to the root folder")]
 Pattern = Annotated[str, Field(description="text in its name, a glob such as flash*, or its key; empty for all")]
 Nvtx = Annotated[str, Field(description="NVTX range it was launched in; a glob; empty for all")]
-Tokens = Annotated[int, Field(description="size limit of the answer", ge=LEAST_TOKENS, le=MOST_TOKENS)]
+Tokens = Annotated[int, Field(description="limit of the answer", ge=LEAST_TOKENS, le=MOST_TOKENS)]
 Offset = Annotated[int, Field(description="where to continue, as the previous answer says", ge=0)]
 
 
@@ -230,7 +230,7 @@ class Answers:
         return Answer(_page(of_forecasts([row]).text("md").removesuffix("\n"), 0), numbers)
 
     def about(self, name: Annotated[str, Field(description="empty for the list")] = "", offset: Offset = 0) -> Answer:
-        """Explain a verdict, finding, flag, stall reason, counter, word, GPU, or a line that ncu printed."""
+        """Explain a verdict, finding, flag, stall, counter, word, GPU, or ncu label."""
         return Answer(_page(to_markdown(explained(name)), offset))
 
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:

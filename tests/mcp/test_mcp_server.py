@@ -305,7 +305,7 @@ def test_the_smallest_answer_has_the_verdict_and_past_the_end_is_nothing(said: S
     """200 tokens hold a row or the verdict; an offset past the end says how many lines or rows there are."""
     assert "\n1. `gemm`: " in said.of("open_report", path="before.ncu-rep", max_tokens=200)
     small = said.of("explain_kernel", path="before.ncu-rep", kernel="gemm", max_tokens=200)
-    assert "** Confidence " in small
+    assert "** Class confidence" in small
     assert "## " not in small
     past = said.of("explain_kernel", path="before.ncu-rep", kernel="gemm", offset=9999)
     assert re.fullmatch(r"nothing after line \d+", past)

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens import foreign
 from rooflens.errors import InputError
+from rooflens.foreign import foreign_file
 from rooflens.ingest.messages.messages import decode, unknown_fields
 from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic, range_path
 from rooflens.ingest.reports.unpacking import (
@@ -358,7 +358,7 @@ def check_names(name_ids: Iterable[int], index: int, strings: Sequence[bytes]) -
 def _check_file_header(data: Bytes, name: str) -> int:
     """Check magic and version, and return the offset of the first block."""
     if data[: len(MAGIC)] != MAGIC:
-        if (other := foreign.of_file(data[:HEAD_BYTES], name)) is not None:
+        if (other := foreign_file(data[:HEAD_BYTES], name)) is not None:
             raise InputError(f"not an Nsight Compute report, but {other.what}", other.instead)
         hint = _SUFFIX_HINTS.get(PurePath(name.lower()).suffix) or NOT_A_REPORT_HINT
         raise InputError("not an Nsight Compute report: it does not start with `NVR`", hint)

@@ -14,9 +14,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from rooflens import foreign
 from rooflens.errors import InputError
 from rooflens.files import is_utf16
+from rooflens.foreign import foreign_content
 
 MAGIC = b"NVR\0"
 """A report's first bytes."""
@@ -190,11 +190,13 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
             stream = io.BufferedReader(layer, _CHUNK_BYTES)
         head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
         if kinds and not _may_be_report(head):
-            packing = f"{kinds[0]}-compressed"
-            if (other := foreign.by_content(head)) is not None:
-                raise InputError(f"not an Nsight Compute report: it is {packing} {other.what}", other.instead)
-            message = f"not an Nsight Compute report: it is {packing}, but what is in it does not start with `NVR`"
-            raise InputError(message, NOT_A_REPORT_HINT)
+            if (other := foreign_content(head)) is not None:
+                raise InputError(f"no Nsight Compute report, but {kinds[0]}-compressed {other.what}", other.instead)
+            raise InputError(
+                f"not an Nsight Compute report: it is {kinds[0]}-compressed, but what is in it does not start with "
+                "`NVR`",
+                NOT_A_REPORT_HINT,
+            )
         while piece := stream.read1(_CHUNK_BYTES):  # `read` would lose what came before damage
             yield piece
 

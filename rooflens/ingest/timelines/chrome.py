@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from rooflens.errors import InputError
-from rooflens.foreign import by_content
+from rooflens.foreign import foreign_content
 from rooflens.format import count
 from rooflens.ingest.reports.unpacking import HEAD_BYTES, chunks, first_bytes, is_packed
 from rooflens.ingest.timelines.budget import READING, Budget
@@ -54,7 +54,7 @@ def read_trace(path: Path, on_read: Callable[[float], None] = lambda _: None) ->
     unseen = [*unseen_graphs(trace)]
     if not trace.kernels.starts and not (unseen and trace.others):
         events = count(trace.event_count, "event")
-        other = by_content(_head(path))
+        other = foreign_content(_head(path))
         hint = f"it is {other.what}; {other.instead}" if other is not None and other.keys else _RECORD_HINT
         raise InputError(f"the trace `{path}` has no GPU kernel among its {events}", hint)
     used = set(trace.kernels.devices)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflens import foreign
 from rooflens.errors import InputError
+from rooflens.foreign import foreign_file
 from rooflens.ingest.reports.inputs import BLANK, NSYS_REPORTS, SQLITE, is_summary
 from rooflens.ingest.reports.jobs import CHANGED, unchanged
 from rooflens.ingest.reports.unpacking import HEAD_BYTES, first_bytes, is_packed
@@ -58,7 +58,7 @@ def opened_timeline(
         with _unchanged(file):
             yield read_trace(file, on_read)
     else:
-        if (other := foreign.of_file(first_bytes(file, HEAD_BYTES), file.name)) is not None:
+        if (other := foreign_file(first_bytes(file, HEAD_BYTES), file.name)) is not None:
             raise InputError(f"`{file}` is no timeline, but {other.what}", other.instead)
         raise InputError(f"`{file}` is no timeline: it is neither an SQLite database nor JSON", _HINT)
 

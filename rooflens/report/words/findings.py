@@ -70,9 +70,8 @@ class ShownFinding(Struct, frozen=True):
 
 
 def confidence_words(confidence: Confidence | None, of: Literal["class", "move", "class and move", "finding"]) -> str:
-    """Say how sure something is: `confidence in the class: high`; empty if it is not judged."""
-    the = "" if of == "class and move" else "the "
-    return f"confidence in {the}{of}: {confidence}" if confidence else ""
+    """Say how sure something is: `class confidence: high`; empty if it is not judged."""
+    return f"{of} confidence: {confidence}" if confidence else ""
 
 
 def sureness(verdict: Verdict, findings: Iterable[Finding], finding: str | None) -> Confidence:

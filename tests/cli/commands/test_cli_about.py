@@ -14,13 +14,13 @@ import rooflens
 from rooflens.cli.commands.about import about as command
 from rooflens.cli.group import main
 from rooflens.errors import UnknownNameError
-from rooflens.model.about import FAMILIES, PAGE_OF_PART, about_counter, everything, find_about, find_word
+from rooflens.model.about import FAMILIES, PAGE_OF_PART, about_counter, everything, find_about
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.knowledge.items import column_heads, words
-from rooflens.model.printed import find_label
 from rooflens.model.summary import summarize
 from rooflens.report.document import Table, spans
 from rooflens.report.overview.kernels import kernels_document
+from rooflens.writing.about import explained
 
 
 def _shown(*arguments: str) -> str:
@@ -205,7 +205,7 @@ def test_every_word_and_what_it_refers_to_is_found() -> None:
     assert [one for one in spelt if spelt.count(one) > 1] == []
     for word in words().values():
         for name in word.see:
-            assert find_word(name) or find_label(name) or find_about(name), name
+            assert explained(name), name
 
 
 @for_all("head", {head for of in column_heads().values() for head in of})

@@ -64,7 +64,7 @@ def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
     """Title, gain, doubt, numbers with units and counters, file and line, and the move are on the card."""
     text = words_of(html_of(found(STRIDED)))
     for words in (
-        "uncoalesced global stores ( uncoalesced_global_store, limiter, about 3.6x, confidence in the finding: medium)",
+        "uncoalesced global stores ( uncoalesced_global_store, limiter, about 3.6x, finding confidence: medium)",
         "Transpose the index: 75 % of the sectors are not needed",
         "excess sectors of stores 75 % ( memory_l2_theoretical_sectors_global)",
         "grid size 1,024 blocks",

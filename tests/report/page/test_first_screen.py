@@ -370,9 +370,9 @@ def test_each_row_says_its_move_and_how_sure_it_is_where_it_is_not() -> None:
     page = page_of(replace(sure, verdict=replace(sure.verdict, confidence="high")), unsure, *asking)
     rows = re.findall(r"<li data-g.*?</li>", str(what_first(page)), re.DOTALL)
     said = [re.findall(r'class="sure">([^<]*)', row) for row in rows]
-    assert said[0] == ["confidence in class and move: high"]
-    assert said[1:] == [["confidence in class and move: medium"]] * 3
-    assert headline(page).sure == "confidence in class and move: high"
+    assert said[0] == ["class and move confidence: high"]
+    assert said[1:] == [["class and move confidence: medium"]] * 3
+    assert headline(page).sure == "class and move confidence: high"
     assert [row.count("Collect what") for row in rows] == [0, 0, 1, 1]
     assert ["again" in row.partition(">")[0] for row in rows] == [False, False, False, True]
 

@@ -158,6 +158,6 @@ def _cut(page: Content, left: Sequence[KernelSummary], tokens: int, top: int | N
     return (
         paragraph(
             f"truncated, {fmt.count(kernels, 'more kernel')}{share}: ask for one by its name, or for more {more} "
-            f"(now {tokens:,} tokens, estimated at {BYTES_PER_TOKEN} bytes each)."
+            f"(now {tokens:,}, of {BYTES_PER_TOKEN} bytes)."
         ),
     )
