@@ -1,0 +1,92 @@
+"""The timeline of a trace's page: what is drawn, chosen and zoomed, and that its address brings it back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from browsing import faults
+from click.testing import CliRunner
+from support.traces import host, kernel, write_trace
+
+from rooflens.cli.group import main
+from rooflens.report.program.lane import MOST_MARKS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.browser
+
+READY = "new Promise(requestAnimationFrame)"
+INKED = """() => {
+  const canvas = document.getElementById("lanes"), pen = canvas.getContext("2d");
+  return new Set(pen.getImageData(0, 0, canvas.width, canvas.height).data).size;
+}"""
+
+
+def page_of(folder: Path, *events: dict[str, object]) -> Path:
+    """Write the page of a trace with these events."""
+    trace = write_trace(folder / "step.json", events)
+    done = CliRunner().invoke(main, ["report", str(trace), "-o", str(folder / "page.html")])
+    assert done.exit_code == 0, done.output
+    return folder / "page.html"
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a page with kernels of two streams, a collective, a range and a hostile name."""
+    return page_of(
+        tmp_path_factory.mktemp("timeline"),
+        host("user_annotation", "step </script><img src=x onerror=alert(1)>", 0, 900),
+        kernel("gemm", 0, 400),
+        kernel("<b>softmax</b>", 500, 100),
+        kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 300, 500, stream=20),
+    )
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+def test_a_timeline_is_drawn_and_breaks_no_rule(
+    open_file: Callable[..., Page], axe: str, page_file: Path, width: int, scheme: str
+) -> None:
+    """Something is drawn at any width and in both themes, nothing overflows, and axe finds no serious fault."""
+    page = open_file(page_file, viewport={"width": width, "height": 900}, color_scheme=scheme, ready=READY)
+    assert page.evaluate(INKED) > 8
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert faults(page, axe) == []
+
+
+def test_a_click_finds_the_row_and_the_address_brings_all_back(open_file: Callable[..., Page], page_file: Path) -> None:
+    """The kernel under the pointer is chosen in its table; keys zoom; the address alone restores both."""
+    page = open_file(page_file, ready=READY)
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    canvas = page.locator("#lanes")
+    box = canvas.bounding_box()
+    assert box is not None
+    lanes = page.evaluate("JSON.parse(document.getElementById('lanes-data').textContent)")
+    down = box["height"] - 2 * 26 + 12  # the first of two lanes
+    canvas.hover(position={"x": 84 + (box["width"] - 84) * 0.25, "y": down})
+    assert page.locator("#lanes-said").text_content().startswith("gemm, 400 µs from 0 ns on")
+    canvas.click(position={"x": 84 + (box["width"] - 84) * 0.25, "y": down})
+    mark = next(subject[3] for subject in lanes["subjects"] if subject[0] == "gemm")
+    assert page.locator("tr.marked").get_attribute("data-mark") == mark
+    canvas.press("+")
+    page.evaluate("lens.save()")
+    address = page.evaluate("location.hash")
+    assert "zoom=" in address
+    assert f"mark={mark}" in address
+    again = open_file(page_file, address, ready=READY)
+    assert again.evaluate("[lens.state.zoom, lens.state.mark]") == page.evaluate("[lens.state.zoom, lens.state.mark]")
+    assert again.locator("tr.marked").get_attribute("data-mark") == mark
+
+
+def test_twenty_thousand_launches_are_a_page_of_few_megabytes(tmp_path: Path) -> None:
+    """As many marks as there are launches up to the limit, and no more beyond it; the page stays under 4 MB."""
+    page = page_of(tmp_path, *(kernel(f"k{i % 40}", 12.0 * i, 8.0) for i in range(25_000)))
+    text = page.read_text(encoding="utf-8")
+    data = text.partition('id="lanes-data">')[2].partition("</script>")[0]
+    assert 1000 < data.count(",") <= 3 * MOST_MARKS + 4 * 40 + 100
+    assert "are drawn as one" in text
+    assert len(text.encode()) < 4 << 20
