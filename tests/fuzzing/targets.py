@@ -27,6 +27,7 @@ from fuzzing.mutate import (
 from support.cubin_writer import END, SET_ADDRESS, STEP, cubin, line_table, report_with, source_of
 from support.encoded_code import loads_then_sums, loop_metrics
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
+from support.printed_tables import AVERAGES, KERN_SUM, MEM_SUM, average, averages, column, separated, summed
 from support.printing import printed
 from support.stored import DIGESTS, commit, files_of
 from support.timelines import Launched, write_export
@@ -320,6 +321,20 @@ _OF_OTHERS = {"max-tokens", "link", "network-gb-per-s"}
 """Options that a command refuses without another one, or for another kind of what it is about."""
 
 
+def _summaries() -> list[bytes]:
+    """Return what PyTorch's profiler and nsys print at the end."""
+    rows = [
+        average("aten::mm", 10, "2.000ms", "6.000ms"),
+        average("ampere_sgemm_128x64_tn", 10, "0.000us", "6.000ms"),
+        average("Memcpy HtoD (Pageable -> Device)", 4, "0.000us", "1.000ms"),
+    ]
+    kernels = [summed(7_000_000, 70, "void gemm<float, 4>(const float *, int)", commas=True)]
+    copies = [summed(500_000, 5, "[CUDA memcpy Host-to-Device]")]
+    shapes = averages([(*row, "[[64, 32], [32, 16]]") for row in rows], (*AVERAGES, "Input Shapes"))
+    texts = (averages(rows), shapes, column(KERN_SUM, kernels), separated(MEM_SUM, copies, "cuda_gpu_mem_time_sum"))
+    return [text.encode() for text in (*texts[:3], texts[2] + texts[3])]
+
+
 def _settings() -> list[bytes]:
     seeds = []
     for name in _LINES:
@@ -365,6 +380,7 @@ TARGETS = {
     "nsys": Target(read_timeline_of, mutated_bytes, _databases),
     "code": Target(read_code, mutated_code, _codes),
     "operators": Target(read_operators, mutated_operands, _operators),
+    "summaries": Target(read_operators, mutated_table, _summaries),
     "settings": Target(read_settings, mutated_settings, _settings),
     "counters": Target(read_counters, mutated_json, _counters),
     "store": Target(read_store, mutated_store, _stores),
