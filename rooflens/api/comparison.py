@@ -332,7 +332,7 @@ def compare(
 
     Returns:
         Each kernel of each program that the sides share, matched across them, with its times and how it changed. Of
-        traces a `ProgramComparison`: `changes` by operator, `factor`, `outcome`, `kernels`, `ranks`.
+        traces a comparison with `changes` by operator, `factor`, `outcome` and `kernels`.
 
     Raises:
         InputError: A side cannot be read completely, or the sides share no program or were collected differently.

@@ -132,7 +132,15 @@ class Program:
         return self.by("module")
 
     def by(self, what: GroupedBy) -> Rows[Group]:
-        """Sum kernels up by `operator`, `module`, `kernel` or `shape`, most time first."""
+        """Sum kernels up, most time first.
+
+        Args:
+            what: `operator`, `module`, `kernel` (its name) or `shape` (operator and sizes).
+
+        >>> import rooflens as rl
+        >>> [one.name for one in rl.open("examples/step.synthetic.json").by("module")][:2]
+        ['Attention_0', 'Attention_1']
+        """
         return Rows(self.record.grouped(what), catalogue.GROUP, what)
 
     @property

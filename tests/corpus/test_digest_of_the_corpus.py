@@ -60,10 +60,10 @@ def test_no_digest_of_a_report_is_over_its_size(reports: list[AnalyzedReport]) -
 
 
 def test_a_digest_says_verdict_and_move_and_an_explanation_more(single: list[AnalyzedReport]) -> None:
-    """Each kernel has a confidence and a move, and its explanation takes less than 10 kB."""
+    """Each kernel has a confidence and a move, and its explanation takes less than 10.5 kB."""
     for one in single:
         text = digest([one])
-        assert "Confidence " in text
+        assert "Class confidence: " in text
         assert "\n- try: " in text
         explained = explain(one, one.analyses[0])
         assert "## What to try, in this order" in explained

@@ -191,7 +191,7 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
         head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
         if kinds and not _may_be_report(head):
             if (other := foreign_content(head)) is not None:
-                raise InputError(f"no Nsight Compute report, but {kinds[0]}-compressed {other.what}", other.instead)
+                raise InputError(f"not an Nsight Compute report, but {kinds[0]}-compressed {other.what}", other.instead)
             raise InputError(
                 f"not an Nsight Compute report: it is {kinds[0]}-compressed, but what is in it does not start with "
                 "`NVR`",

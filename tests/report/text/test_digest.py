@@ -77,7 +77,7 @@ def test_a_block_has_verdict_shares_move_two_hot_lines_and_key() -> None:
     """Each line is there, the second hot line by its number alone, as it is in the same file."""
     analysis = hot()
     text = digest([report([analysis])])
-    assert "Confidence" in text
+    assert "Class confidence" in text
     assert f"- try: {analysis.verdict.advice[0][:20]}" in text
     assert "- hot: `a.cu:7` 80 % `y[i] = x[j];`; `:9` 15 %\n" in text
     assert f"- key: `{analysis.key}`" in text
