@@ -283,10 +283,8 @@ def loss(call: Call) -> Work:
 # --- products
 
 
-def _product(  # noqa: PLR0913, PLR0917 - a product and its tensors
-    m: int,
-    n: int,
-    k: int,
+def _product(  # noqa: PLR0913 - a product and its tensors
+    sizes: tuple[int, int, int],
     operands: tuple[Tensor, Tensor],
     written: Tensor,
     also: Sequence[Tensor] = (),
@@ -296,9 +294,9 @@ def _product(  # noqa: PLR0913, PLR0917 - a product and its tensors
     may_be_fp8: bool = False,
 ) -> Work:
     known = dtype or _product_type(*operands)
-    sizes = {"m": m, "n": n, "k": k, "batch": batch}
+    of_gemm = dict(zip("mnk", sizes, strict=True)) | {"batch": batch}
     read = (*operands, *also)
-    return Work("gemm", sizes, known, read, (written,), is_product=True, may_be_fp8=may_be_fp8).checked()
+    return Work("gemm", of_gemm, known, read, (written,), is_product=True, may_be_fp8=may_be_fp8).checked()
 
 
 def _product_type(*operands: Tensor) -> str:
@@ -317,7 +315,7 @@ def _multiplied(left: Tensor, right: Tensor, also: Sequence[Tensor] = (), result
     if inner != k or not k:
         raise UnknownWorkError
     written = left.like(*batches, m, n, element_bytes=result_bytes)
-    return _product(m, n, k, (left, right), written, also, batch=prod(batches))
+    return _product((m, n, k), (left, right), written, also, batch=prod(batches))
 
 
 def multiplied(left_rank: int, right_rank: int, *, added: bool = False) -> Recipe:
@@ -362,7 +360,7 @@ def _projected(rows: Tensor, weight: Tensor, also: Sequence[Tensor] = (), *, may
     m, (n, k) = prod(rows.dims[:-1]), weight.dims
     written = rows.like(*rows.dims[:-1], n)
     dtype = rows.dtype if may_be_fp8 and rows.dtype in FLOATS else None
-    return _product(m, n, k, (rows, weight), written, also, dtype=dtype, may_be_fp8=may_be_fp8)
+    return _product((m, n, k), (rows, weight), written, also, dtype=dtype, may_be_fp8=may_be_fp8)
 
 
 def scaled_mm(call: Call) -> Work:
@@ -407,7 +405,7 @@ def scaled_into(left: int, right: int, target: int | None, *also: int, packed: b
         else:
             written = call.tensor(target)
         dtype = "nvfp4" if packed else None
-        return _product(m, n, 2 * k if packed else k, (rows, weights), written, read, dtype=dtype)
+        return _product((m, n, 2 * k if packed else k), (rows, weights), written, read, dtype=dtype)
 
     return recipe
 
@@ -418,7 +416,7 @@ def grouped_mm(call: Call) -> Work:
     if (len(rows.dims), len(weights.dims)) != (2, 3) or rows.dims[1] != weights.dims[1] or not weights.dims[0]:
         raise UnknownWorkError
     (m, k), (_, _, n) = rows.dims, weights.dims
-    return _product(m, n, k, (rows, weights.like(k, n)), rows.like(m, n), call.tensors(2))
+    return _product((m, n, k), (rows, weights.like(k, n)), rows.like(m, n), call.tensors(2))
 
 
 def grouped_into(left: int, right: int, target: int, *, packed: bool = False) -> Recipe:
@@ -439,7 +437,7 @@ def grouped_into(left: int, right: int, target: int, *, packed: bool = False) ->
         if sorted(weights.dims[1:]) != sorted((k, n)) or not weights.dims[0]:
             raise UnknownWorkError
         dtype = "nvfp4" if packed else None
-        return _product(m, n, 2 * k if packed else k, (rows, weights.like(k, n)), written, dtype=dtype)
+        return _product((m, n, 2 * k if packed else k), (rows, weights.like(k, n)), written, dtype=dtype)
 
     return recipe
 
@@ -458,7 +456,7 @@ def quantized(weights: int, also: Sequence[int], sizes_at: int) -> Recipe:
         m, n, k = (call.number(sizes_at + at) for at in range(3))
         if not m or not n or not k or rows.elements != m * k or rows.dtype not in FLOATS:
             raise UnknownWorkError
-        return _product(m, n, k, (rows, packed), rows.like(m, n), call.tensors(*also), dtype=rows.dtype)
+        return _product((m, n, k), (rows, packed), rows.like(m, n), call.tensors(*also), dtype=rows.dtype)
 
     return recipe
 
@@ -473,7 +471,7 @@ def transformer_engine_gemm(call: Call) -> Work:
     if a.elements != n * k or b.elements != m * k:
         raise UnknownWorkError
     dtype = "fp8" if a.element_bytes == 1 and b.element_bytes == 1 else None
-    return _product(m, n, k, (a, b), d, call.tensors(14), dtype=dtype)
+    return _product((m, n, k), (a, b), d, call.tensors(14), dtype=dtype)
 
 
 def transformer_engine_linear(call: Call) -> Work:
@@ -497,7 +495,7 @@ def transformer_engine_normed(call: Call) -> Work:
 
 def _known(call: Call, first: int, end: int) -> list[Tensor]:
     """Return those of some arguments that are tensors of a known type."""
-    found = []
+    found: list[Tensor] = []
     for at in range(first, end):
         try:
             found += call.tensors(at)
@@ -579,7 +577,7 @@ def _convolved(  # noqa: PLR0913 - where the arguments stand
     written = images.like(images.dims[0], weights.dims[0], *out)
     bias = call.tensors(2) if has_bias else ()
     m, n, k = images.dims[0] * prod(out), weights.dims[0] // groups, prod(weights.dims[1:])
-    return _product(m, n, k, (images, weights), written, bias, batch=groups)
+    return _product((m, n, k), (images, weights), written, bias, batch=groups)
 
 
 def convolution_backward(call: Call) -> Work:
