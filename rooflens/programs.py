@@ -11,6 +11,8 @@ from rooflens.errors import InputError
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.timelines.read import opened_timeline
 from rooflens.model.program.program import read_program
+from rooflens.model.program.summed import summed_program
+from rooflens.model.program.totals import Totals
 
 if TYPE_CHECKING:
     import os
@@ -32,7 +34,8 @@ def read_programs(
     """Read timelines without a report, and rank their kernels by what can be won.
 
     Args:
-        files: Traces of the PyTorch profiler, exports or reports of Nsight Systems; a job is named by its source.
+        files: Traces of the PyTorch profiler, exports or reports of Nsight Systems, or texts with the tables that both
+            print; a job is named by its source.
         gpu: The GPU of timelines that name no GPU with known peaks.
         selection: Which kernels are wanted, by name and by NVTX range; all by default.
         reports: Reports on their kernels.
@@ -60,7 +63,10 @@ def read_programs(
 
         try:
             with opened_timeline(job.path, heard) as timeline:
-                program = read_program(timeline, gpu, chooser)
+                if isinstance(timeline, Totals):
+                    program = summed_program(timeline, gpu, chooser)
+                else:
+                    program = read_program(timeline, gpu, chooser)
             heard(1.0 - sum(parts))
         except InputError as error:
             raise InputError(str(error).replace(str(job.path), job.source), error.hint) from error

@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/reports": "errors addresses cache files format machine processes ingest/cubin ingest/exports "
     "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
     "model/inside model/roofline model/counters model/store checking",
-    "ingest/timelines": "errors format processes ingest/reports model/program model/unprofiled",
+    "ingest/timelines": "errors files format processes ingest/reports model/program model/unprofiled",
     "collect": "errors files local_gpu processes ingest/reports ingest/timelines model/cases model/counters model/keys "
     "model/knowledge model/records model/roofline model/program model/unprofiled workloads",
     "workloads": "errors cache checking files processes local_gpu model/verdict_classes model/cases model/records",

@@ -614,6 +614,8 @@ def _say_what_waits(plan: Plan) -> None:
 def _said(unprofiled: Unprofiled | None) -> str:
     if unprofiled is None:
         return "not run without ncu: launches are not counted, and the share of gaps stays unknown"
+    if unprofiled.wall_ns is None:
+        return "un-profiled: totals of kernels, no wall time"
     wall = f"un-profiled: {unprofiled.wall_ns / 1e6:.3g} ms"
     if unprofiled.gap_share is None:
         return f"{wall} of wall time; how much of it is kernels is unknown (nsys would show it)"

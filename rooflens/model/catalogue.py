@@ -1044,7 +1044,11 @@ PROGRAM_KERNEL = fixed(
     ),
     Key("bound", choice(*BOUNDS), "`unknown`: nothing was counted in it; `overhead` where gaps outweigh it"),
     Key("or_bound", choices(*BOUNDS), "the classes that it can have"),
-    Key("launch", POSITION, "a typical launch among those of its function, from 0: what `--launch-skip` takes"),
+    Key(
+        "launch",
+        nullable(POSITION),
+        "a typical launch among those of its function, from 0: what `--launch-skip` takes; null of a printed summary",
+    ),
     Key("measured", nullable(MEASURED), "the same kernel in a report beside the trace; null where none has it"),
 )
 """Everything that is written of a kernel of a trace, without a report."""
@@ -1067,12 +1071,91 @@ UNKNOWN_OPERATOR = fixed(
     Key("share", NUMBER, "of the time of all launches", "share"),
 )
 
+COLLECTIVE = fixed(
+    Key("name", TEXT, "the collective; the kernel's function where nothing tells it"),
+    Key("kernel", TEXT, "function of the kernel"),
+    Key("group", TEXT_OR_NULL, "name of the group of ranks; null where the trace does not say, as of what follows"),
+    Key("description", TEXT_OR_NULL, "what the group is for"),
+    Key("ranks", TEXT_OR_NULL, "ranks of the group"),
+    Key("gpus", NUMBER, "ranks of the group", "GPUs"),
+    Key("gpus_assumed", TRUTH, "the trace does not say; all its ranks are taken", value=attrgetter("are_gpus_assumed")),
+    Key("dtype", TEXT_OR_NULL, "type of the elements, as PyTorch names it"),
+    Key(
+        "size_bytes",
+        NUMBER,
+        "as nccl-tests count it: of an all-gather and a reduce-scatter all ranks together, else the buffer of one",
+        "B",
+    ),
+    Key("algorithm", TEXT_OR_NULL, "in the kernel's name, which is no proof: NCCL runs any in any of its kernels"),
+    Key("protocol", TEXT_OR_NULL, "in the kernel's name, likewise"),
+    Key("count", NUMBER, "launches", "launches"),
+    Key("time_ns", NUMBER, "all launches", "ns"),
+    Key("exposed_ns", NUMBER, "of it: no kernel ran on the GPU that does not communicate", "ns"),
+    Key("hidden_ns", NUMBER, "the rest", "ns"),
+    Key("median_ns", NUMBER, "the median launch", "ns"),
+    Key("best_ns", NUMBER, "the shortest, which waits least for other ranks", "ns"),
+    Key("algorithm_bytes_per_s", NUMBER, "size over time of the median launch", "B/s"),
+    Key("bus_bytes_per_s", NUMBER, "bus bandwidth of the median launch, as nccl-tests define it", "B/s"),
+    Key("best_bus_bytes_per_s", NUMBER, "bus bandwidth of the shortest launch", "B/s"),
+    Key("link", TEXT_OR_NULL, "what joins the GPUs; null where unknown", value=attrgetter("link_name")),
+    Key("link_bytes_per_s", NUMBER, "what it can send while it receives as much, by the datasheet", "B/s"),
+)
+"""All launches of one collective by one group with one size."""
+
 COMMUNICATION = fixed(
     Key("count", NUMBER, "launches", "launches"),
     Key("time_ns", NUMBER, "all launches", "ns"),
     Key("share", NUMBER, "of the time of all launches", "share"),
-    Key("alone_ns", NUMBER, "one of them ran, and no other kernel on its GPU", "ns"),
+    Key("alone_ns", NUMBER, "one of them ran, and no other kernel on its GPU; null of a printed summary", "ns"),
+    Key("hidden_ns", NUMBER, "the rest of their time", "ns"),
+    Key("collectives", items(COLLECTIVE), "by group and size, most exposed time first"),
 )
+
+RANK = fixed(
+    Key("source", TEXT, "path as it was given", value=attrgetter("program.source")),
+    Key("rank", nullable(POSITION), "which process it is", value=attrgetter("program.rank")),
+    Key("kernels_ns", NUMBER, "kernels that do not communicate", "ns"),
+    Key("idle_ns", NUMBER, "no kernel and no copy ran", "ns", value=attrgetter("program.unprofiled.gap_ns")),
+    Key("exposed_ns", NUMBER, "only communication ran; null without any", "ns"),
+    Key("hidden_ns", NUMBER, "the rest of its time", "ns"),
+    Key("compared", NUMBER, "collectives set beside those of other ranks", "collectives"),
+    Key("waits_ns", NUMBER, "waited in them for the last rank; null without any", "ns"),
+    Key("late_ns", NUMBER, "came to them after the median of the other ranks; null without any", "ns"),
+)
+"""A rank beside the others; ranks are aligned by the ends of their collectives."""
+
+WAITED_FOR = fixed(
+    Key("source", TEXT, "its trace", value=attrgetter("rank.program.source")),
+    Key("rank", nullable(POSITION), "which process it is", value=attrgetter("rank.program.rank")),
+    Key(
+        "late_ns",
+        NUMBER,
+        "later than the median of the others; null without collectives to compare",
+        "ns",
+        value=attrgetter("rank.late_ns"),
+    ),
+    Key("first_ns", NUMBER, "of it, at first collectives, to which ranks also come late that were recorded late", "ns"),
+    Key(
+        "reason",
+        Shape({"enum": ["kernels", "host", None]}, cell="text"),
+        "what took longer there before it came late: kernels, or the host, for which the GPU was idle; null where "
+        "unknown",
+    ),
+    Key("more_ns", NUMBER, "how much longer", "ns"),
+    Key("kernel", TEXT_OR_NULL, "loses most time there against the median of the others"),
+    Key("operator", TEXT_OR_NULL, "of that kernel, or what the host was in"),
+    Key("time_ns", NUMBER, "of that kernel, all launches there", "ns"),
+    Key("usual_ns", NUMBER, "of that kernel, the median of the others", "ns"),
+)
+"""The rank that the others wait for, and why."""
+
+TOTAL = fixed(
+    Key("of", choices("kernel", "operator", "copy", "call", "range"), "calls and ranges are of the host"),
+    Key("name", TEXT, "as printed"),
+    Key("count", NUMBER, "how often"),
+    Key("time_ns", NUMBER, "their time together", "ns"),
+)
+"""A row of a printed summary that is no kernel, or is of the same time as one."""
 
 PARTS = fixed(
     Key("faster_ns", NUMBER, "kernels: what could be won of them at most", "ns"),
@@ -1166,7 +1249,12 @@ TRACE = fixed(
     Key("time_ns", NUMBER, "all launches", "ns"),
     Key("wall_ns", NUMBER, "first to last kernel, of all GPUs together", "ns", value=attrgetter("unprofiled.wall_ns")),
     Key("gaps_ns", NUMBER, "nothing ran", "ns", value=attrgetter("unprofiled.gap_ns")),
-    Key("parts", PARTS, "where `wall_ns` goes: they add up to it"),
+    Key(
+        "parts",
+        nullable(PARTS),
+        "where `wall_ns` goes: they add up to it; null of a printed summary",
+        value=lambda one: None if one.unprofiled.wall_ns is None else one.parts,
+    ),
     Key(
         "largest",
         Shape({"enum": ["idle", "communication", "copies", "kernels", "graphs", "unknown", None]}, cell="text"),
@@ -1197,6 +1285,7 @@ TRACE = fixed(
     ),
     Key("fusions", items(FUSION), "operators that could be one kernel, most to save first"),
     Key("kernels", items(PROGRAM_KERNEL), "most to win first, then those of which that is not known, by time"),
+    Key("totals", items(TOTAL), "what a printed summary (`nsys stats`, `key_averages`) has beside the kernels"),
     Key("notes", TEXTS, "what was left out, and what lacks for a floor"),
 )
 """Everything that is written of a trace without a report."""

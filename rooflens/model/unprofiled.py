@@ -100,7 +100,7 @@ class Unprofiled:
 
     Attributes:
         wall_ns: Time of the measured part: the iterations of a workload, from the first to the last kernel with nsys,
-            the whole program otherwise.
+            the whole program otherwise; None if only totals were kept.
         kernel_ns: Union of the intervals in which kernels or copies ran; None if nobody looked.
         launches: Kernels that were launched in the measured part.
         source: What measured: the workload itself, nsys, a trace of the PyTorch profiler, or only a wall clock.
@@ -114,7 +114,7 @@ class Unprofiled:
         gpu: Name of the GPU; None if unknown, or where there were several.
     """
 
-    wall_ns: int
+    wall_ns: int | None
     kernel_ns: int | None = None
     launches: int | None = None
     source: Source = "wall"
@@ -134,14 +134,16 @@ class Unprofiled:
     @property
     def gap_share(self) -> float | None:
         """Part of the time in which no kernel ran, 0 to 1; None if unknown."""
-        if self.kernel_ns is None or self.wall_ns <= 0:
+        if self.kernel_ns is None or not self.wall_ns:
             return None
         return max(0.0, 1.0 - self.kernel_ns / self.wall_ns)
 
     @property
     def gap_ns(self) -> int | None:
         """Time in which no kernel ran; None if unknown."""
-        return None if self.gap_share is None or self.kernel_ns is None else max(0, self.wall_ns - self.kernel_ns)
+        if self.gap_share is None or self.kernel_ns is None or self.wall_ns is None:
+            return None
+        return max(0, self.wall_ns - self.kernel_ns)
 
     @property
     def kernels_ns(self) -> int | None:

@@ -21,9 +21,12 @@ from rooflens.model.catalogue import (
     OPPORTUNITY,
     PROGRAM,
     PROGRAM_KERNEL,
+    RANK,
     SCHEMA_VERSION,
     TRACE,
+    WAITED_FOR,
     Schema,
+    nullable,
     quantities,
 )
 from rooflens.model.failed import bug_reason, failed_kernel
@@ -134,7 +137,15 @@ def traces_document(programs: Sequence[Program]) -> dict[str, Any]:
     written = [TRACE.json(program) for program in programs]
     if len(written) == 1:
         return {"schema_version": SCHEMA_VERSION, **written[0]}
-    return {"schema_version": SCHEMA_VERSION, "traces": written}
+    from rooflens.model.program.ranks import joined  # noqa: PLC0415 - only of several traces
+
+    whole = joined(programs)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "ranks": [RANK.json(one) for one in whole.ranks],
+        "waited_for": nullable(WAITED_FOR).json(whole.waited_for),
+        "traces": written,
+    }
 
 
 def traces_schema_text() -> str:
@@ -145,8 +156,17 @@ def traces_schema_text() -> str:
     one["required"] = ["schema_version", *one["required"]]
     several = {
         "type": "object",
-        "properties": {"schema_version": version, "traces": {"type": "array", "items": TRACE.schema}},
-        "required": ["schema_version", "traces"],
+        "properties": {
+            "schema_version": version,
+            "ranks": {
+                "type": "array",
+                "items": RANK.schema,
+                "description": "empty where no trace tells its own",
+            },
+            "waited_for": nullable(WAITED_FOR).schema,
+            "traces": {"type": "array", "items": TRACE.schema},
+        },
+        "required": ["schema_version", "ranks", "waited_for", "traces"],
         "additionalProperties": False,
     }
     document = {

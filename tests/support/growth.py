@@ -20,7 +20,7 @@ from support.traces import launch as launched_at
 
 from rooflens.analyzing import read_timeline
 from rooflens.ingest.reports.read import ReadOptions, read_bytes
-from rooflens.ingest.timelines import nsys
+from rooflens.ingest.timelines import export
 
 sys.path.append(str(Path(__file__).parents[1] / "ingest" / "exports"))
 
@@ -52,7 +52,7 @@ _GPU = "NVIDIA A10"
 def steps_to_read(growing: Growing, count: int) -> int:
     """Return how many steps of Python, and of SQLite, it takes to read an input of some size."""
     data = growing.write(count)
-    each, nsys._STEPS = nsys._STEPS, 1  # SQLite calls back so often: each of its steps is counted
+    each, export._STEPS = export._STEPS, 1  # SQLite calls back so often: each of its steps is counted
     try:
         with TemporaryDirectory() as folder:
             file = Path(folder) / f"grown{growing.suffix}"
@@ -62,7 +62,7 @@ def steps_to_read(growing: Growing, count: int) -> int:
                 return steps_of(lambda: read_timeline(file))
             return steps_of(lambda: read_bytes(data, "grown", ReadOptions(gpu=_GPU)))
     finally:
-        nsys._STEPS = each
+        export._STEPS = each
 
 
 def growth(growing: Growing) -> tuple[int, int, float]:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from rooflens.addresses import is_remote
 from rooflens.errors import InputError
+from rooflens.files import encoding_of, is_utf16
 from rooflens.format import natural
 from rooflens.ingest.reports.jobs import Job, jobs_at
 from rooflens.ingest.reports.unpacking import (
@@ -57,6 +58,18 @@ BLANK = b"\xef\xbb\xbf \t\r\n"
 _KEYS = (b'"traceEvents"', b'"deviceProperties"', b'"record_shapes"')
 _EVENT = re.compile(rb'\[\s*\{[^{}]{0,4000}"ph"\s*:')
 """Start of a JSON array of events, which has no keys of its own."""
+
+
+_SUMMARY = re.compile(
+    r"Self CPU (?:total )?%?.{0,400}?(?:# of|Number of) Calls"
+    r"|Total Time ?\(\w+\).{0,400}?(?:Instances|Count|Operations|Num Calls).{0,800}?(?:Name|Operation|Range)"
+    r"|\bStart ?\(\w+\).{0,40}Duration ?\(\w+\).{0,800}?Strm.{0,80}Name|Kernel Start ?\(\w+\).{0,40}Kernel Dur",
+    re.IGNORECASE,
+)
+"""Headings of the tables that PyTorch's profiler and `nsys stats` print, in one line."""
+
+_SEARCHED_BYTES = 1 << 20
+"""How much of the begin and of the end of a text is searched for a table: a log may come first."""
 
 
 class Inputs(Struct, frozen=True):
@@ -358,6 +371,8 @@ def is_timeline(path: str | os.PathLike[str]) -> bool:
     begin = first_bytes(file, len(SQLITE))
     if file.suffix in NSYS_REPORTS or begin == SQLITE:
         return bool(begin)
+    if is_summary(file):
+        return True
     if not is_packed(file) and begin.lstrip(BLANK)[:1] not in {b"{", b"["}:
         return False
     try:
@@ -365,3 +380,30 @@ def is_timeline(path: str | os.PathLike[str]) -> bool:
     except (InputError, OSError):
         return False
     return text[:1] in {b"{", b"["} and (any(key in text for key in _KEYS) or _EVENT.match(text) is not None)
+
+
+def is_summary(file: Path) -> bool:
+    """Return whether a text holds a table of kernels of another profiler: `nsys stats`, or PyTorch's `key_averages`.
+
+    What ncu printed beside it counts more: it has counters.
+    """
+    try:
+        parts = [next(chunks(file), b"")[:_SEARCHED_BYTES]] if is_packed(file) else _ends(file)
+    except (InputError, OSError):
+        return False
+    if not any(parts) or (b"\0" in parts[0] and not is_utf16(parts[0])):
+        return False
+    encoding = encoding_of(parts[0])
+    if not any(_SUMMARY.search(part.decode(encoding, "replace")) for part in parts):
+        return False
+    return not is_table(file, parts[0])
+
+
+def _ends(file: Path) -> list[bytes]:
+    """Return the first and the last bytes of a file; empty if it is not a readable file."""
+    head = first_bytes(file, _SEARCHED_BYTES)
+    if len(head) < _SEARCHED_BYTES:
+        return [head]
+    with file.open("rb") as stream:
+        stream.seek(max(_SEARCHED_BYTES, file.stat().st_size - _SEARCHED_BYTES))
+        return [head, stream.read()]

@@ -42,11 +42,12 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
     later = ("gaps_after", "cublas_ns", "cold_ns", "overlap_ns", "gpu")
     names = {field.name for field in fields(Unprofiled)} - set(later)
     document.check_keys(("schema_version", "gap_share", *names), later)
-    kernel_ns, launches = (
-        None if document.values[key] is None else document.count(key, zero=True) for key in ("kernel_ns", "launches")
+    wall_ns, kernel_ns, launches = (
+        None if document.values[key] is None else document.count(key, zero=True)
+        for key in ("wall_ns", "kernel_ns", "launches")
     )
     return Unprofiled(
-        wall_ns=document.count("wall_ns", zero=True),
+        wall_ns=wall_ns,
         kernel_ns=kernel_ns,
         launches=launches,
         source=document.one_of("source", SOURCES),

@@ -14,12 +14,18 @@ from rooflens.format import count
 from rooflens.ingest.timelines.budget import READING, Budget
 from rooflens.ingest.timelines.columns import Columns
 from rooflens.ingest.timelines.events import read_events
+from rooflens.ingest.timelines.host import TracedHost, unseen_graphs
 from rooflens.ingest.timelines.launched import Launched
 from rooflens.model.program.timeline import Timeline
 
 KIND = "PyTorch profiler"
 
 _RECORD_HINT = "record it with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] while the program uses the GPU"
+
+_GRAPH_HINT = (
+    "open a profiler once before the graph is captured (`with torch.profiler.profile(): pass`): CUPTI tells of the "
+    "kernels only of graphs that were captured after it was set up"
+)
 
 
 def read_trace(path: Path, on_read: Callable[[float], None] = lambda _: None) -> Timeline:
@@ -38,7 +44,8 @@ def read_trace(path: Path, on_read: Callable[[float], None] = lambda _: None) ->
         trace.take(piece)
     trace.finish()
     budget.moved(READING, READING)
-    if not trace.kernels.starts:
+    unseen = [*unseen_graphs(trace)]
+    if not trace.kernels.starts and not (unseen and trace.others):
         events = count(trace.event_count, "event")
         raise InputError(f"the trace `{path}` has no GPU kernel among its {events}", _RECORD_HINT)
     used = set(trace.kernels.devices)
@@ -48,11 +55,13 @@ def read_trace(path: Path, on_read: Callable[[float], None] = lambda _: None) ->
         source=str(path),
         kind=KIND,
         kernels=kernels,
-        others=tuple(sorted(trace.others, key=attrgetter("start_ns"))),
+        others=tuple(sorted((*trace.others, *unseen), key=attrgetter("start_ns"))),
         gpu=names.pop() if len(names) == 1 else None,
         notes=(*trace.notes(), *budget.notes()),
         is_synthetic=trace.is_synthetic,
         rank=trace.rank,
         world_size=trace.world_size,
+        host=TracedHost(trace, budget),
+        graph_hint=_GRAPH_HINT if unseen else None,
         node_gpus=len(trace.gpus) if len(trace.gpus) > 1 else None,
     )

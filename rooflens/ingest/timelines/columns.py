@@ -21,12 +21,15 @@ from rooflens.ingest.timelines.events import Piece
 from rooflens.ingest.timelines.kernel_events import LATEST_NS, MOST_BLOCKS, id_of, index_of, shape_of, span_of, text_of
 from rooflens.ingest.timelines.kineto import NO_ARGUMENTS, Arguments, Event, event_of, value_of
 from rooflens.ingest.timelines.spans import NONE, Spans
-from rooflens.model.program.timeline import BusyEvent, CollectiveCall
+from rooflens.model.program.timeline import BusyEvent, BusyKind, CollectiveCall, waits_for_gpu
 
 _OTHERS = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 _RUNTIME = ("cuda_runtime", "cuda_driver", "runtime")
 _OPERATORS = ("cpu_op", "operator")
 _MOST_CATEGORIES = 256
+_LONG_CALL_NS = 10_000
+"""Other calls of CUDA that take less are not kept: they explain no gap."""
+
 _MOST_TENSORS, _MOST_DIMENSIONS = 4096, 16
 """Limits of what one collective sends."""
 
@@ -101,12 +104,14 @@ class Launches:
     Attributes:
         of: Index by ID.
         threads: The thread, `UNSEEN` or `SEVERAL`: an ID used by several threads leads to none of them.
-        moments: The middle of the launch, in nanoseconds.
+        starts, ends: When the call began and returned, in nanoseconds.
+        graphs: Indices of those that launched a graph.
     """
 
     def __init__(self) -> None:
         self.of: dict[Any, int] = {}
-        self.threads, self.moments = array("i"), array("q")
+        self.threads, self.starts, self.ends = array("i"), array("q"), array("q")
+        self.graphs = array("I")
 
     def at(self, key: Any) -> int:
         """Return the index of an ID."""
@@ -114,8 +119,13 @@ class Launches:
         if index is None:
             index = self.of[key] = len(self.threads)
             self.threads.append(UNSEEN)
-            self.moments.append(0)
+            self.starts.append(0)
+            self.ends.append(0)
         return index
+
+    def moment(self, index: int) -> int:
+        """Return its middle: its start may be rounded to that of the operator, or to the end of the last launch."""
+        return (self.starts[index] + self.ends[index]) // 2
 
 
 class Ids:
@@ -159,7 +169,7 @@ class Columns:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self.kernels, self.launches, self.operators = Kernels(), Launches(), Operators()
-        self.modules, self.frames, self.ranges = Spans(), Spans(), Spans()
+        self.modules, self.frames, self.ranges, self.runtime = Spans(), Spans(), Spans(), Spans()
         self.communications, self.titles = Spans(), Spans()
         """Operators that say what they communicate, and ranges within these that say as much in old traces."""
         self.collectives: list[CollectiveCall] = []
@@ -188,7 +198,7 @@ class Columns:
             "kernel": self._take_kernel,
             "user_annotation": self._take_range,
             "python_function": self._take_function,
-            **dict.fromkeys(_RUNTIME, self._take_launch),
+            **dict.fromkeys(_RUNTIME, self._take_call),
             **dict.fromkeys(_OPERATORS, self._take_operator),
             **dict.fromkeys(_OTHERS, self._take_other),
         }
@@ -240,19 +250,25 @@ class Columns:
             self._takers[category] = take
         return take
 
-    def _take_launch(self, event: Event, args: Arguments) -> None:
-        """Keep when a thread launched something; the first of a thread's launches with one ID counts."""
-        if not _launches(event.name or "") or (key := id_of(args.correlation)) is None:
-            return
+    def _take_call(self, event: Event, args: Arguments) -> None:
+        """Keep a call of CUDA that launches something, waits, or takes long; of its thread's with one ID the first."""
+        kind = _call_kind(event.name or "")
         if (span := span_of(event.ts, event.dur)) is None:
             return
-        launches, thread = self.launches, self._thread(event)
+        thread = self._thread(event)
+        if kind.waits or span[1] >= _LONG_CALL_NS:
+            self._kept_count += 1
+            self.runtime.add(thread, *span, self._text(event.name or ""))
+        if not kind.launches or (key := id_of(args.correlation)) is None:
+            return
+        launches = self.launches
         index = launches.at(key)
         if (known := launches.threads[index]) == UNSEEN:
             self._kept_count += 1
             launches.threads[index] = thread
-            # The start may be rounded to that of the operator, or to the end of the last.
-            launches.moments[index] = span[0] + span[1] // 2
+            launches.starts[index], launches.ends[index] = span[0], span[0] + span[1]
+            if kind.is_graph:
+                launches.graphs.append(index)
         elif known != thread:
             launches.threads[index] = SEVERAL
 
@@ -301,7 +317,11 @@ class Columns:
         if (span := span_of(event.ts, event.dur)) is not None:
             self._kept_count += 1
             device, stream = (0 if one is UNSET else index_of(one) for one in (args.device, args.stream))
-            self.others.append(BusyEvent(*span, device, stream))
+            name = None if event.name is None else self.texts[self._text(event.name)]
+            correlation = id_of(args.correlation)
+            launch = NONE if correlation is None else self.launches.at(correlation)
+            kind: BusyKind = "memset" if "memset" in (event.cat or "").lower() else "copy"
+            self.others.append(BusyEvent(*span, device, stream, kind, name, _elements(args.moved_bytes), launch))
 
     def _take_range(self, event: Event, args: Arguments) -> None:
         """Keep a range."""
@@ -440,10 +460,19 @@ class Columns:
         return index
 
 
+class _CallKind(NamedTuple):
+    """What a call of CUDA does: it gives the GPU something to do, or may wait for it."""
+
+    launches: bool
+    waits: bool
+    is_graph: bool
+
+
 @lru_cache(maxsize=_TEXTS_KEPT)
-def _launches(name: str) -> bool:
-    """Return whether a call of CUDA launches something."""
-    return "launch" in name.lower()
+def _call_kind(name: str) -> _CallKind:
+    small = name.lower()
+    moves = "memcpy" in small or "memset" in small
+    return _CallKind("launch" in small or moves, waits_for_gpu(name), "graphlaunch" in small)
 
 
 @lru_cache(maxsize=_TEXTS_KEPT)

@@ -34,6 +34,7 @@ class Arguments(Struct, gc=False):
             of NCCL (`ChromeTraceLogger::appendCollectiveArgs` in libkineto/src/output_json.cpp of pytorch/kineto) and
             at the operator `record_param_comms` that launched them (`saveNcclMeta` in torch/csrc/profiler/util.cpp of
             pytorch/pytorch).
+        moved_bytes: What a copy or a memset moved.
     """
 
     external: Any = field(name="External id", default=None)
@@ -62,6 +63,7 @@ class Arguments(Struct, gc=False):
     group: Any = field(name="Process Group Name", default=None)
     description: Any = field(name="Process Group Description", default=None)
     ranks: Any = field(name="Process Group Ranks", default=None)
+    moved_bytes: Any = field(name="bytes", default=None)
 
 
 NO_ARGUMENTS = Arguments()

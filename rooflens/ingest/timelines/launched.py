@@ -172,10 +172,10 @@ class Launched(Sequence[KernelEvent]):
                 is_known[launch] = 1
                 wanted[thread].append(launch)
         for thread, own in wanted.items():
-            own.sort(key=launches.moments.__getitem__)
+            own.sort(key=launches.moment)
             for place, launch in enumerate(own):
                 self._places[launch] = place
-            moments = array("q", map(launches.moments.__getitem__, own))
+            moments = array("q", map(launches.moment, own))
             self._origins[thread] = self._at(thread, moments, self._paths_at(thread, moments))
 
     def _at(self, thread: int, moments: array[int], paths: Sequence[str | None] = ()) -> _Origins:
@@ -319,6 +319,7 @@ class Launched(Sequence[KernelEvent]):
             call,
             operands,
             None if collective == NONE else self._trace.collectives[collective],
+            kernels.launches[number],
         )
 
     @staticmethod

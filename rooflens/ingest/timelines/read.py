@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.inputs import BLANK, NSYS_REPORTS, SQLITE
+from rooflens.ingest.reports.inputs import BLANK, NSYS_REPORTS, SQLITE, is_summary
 from rooflens.ingest.reports.jobs import CHANGED, unchanged
 from rooflens.ingest.reports.unpacking import HEAD_BYTES, PERFETTO_HINT, first_bytes, foreign_format, is_packed
 from rooflens.ingest.timelines.nsys import exported, read_export
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rooflens.model.program.timeline import Timeline
+    from rooflens.model.program.totals import Totals
 
 _HINT = (
     "give an SQLite export of nsys (`nsys export --type sqlite REPORT.nsys-rep`) "
@@ -27,8 +29,8 @@ _HINT = (
 @contextmanager
 def opened_timeline(
     path: str | os.PathLike[str], on_read: Callable[[float], None] = lambda _: None
-) -> Iterator[Timeline]:
-    """Read a timeline, which stays valid until the block ends: its kernels may be read from the file.
+) -> Iterator[Timeline | Totals]:
+    """Read a timeline, or a printed summary, which stays valid until the block ends: it may be read from its file.
 
     Args:
         path: The file.
@@ -46,6 +48,9 @@ def opened_timeline(
     elif begin == SQLITE:
         with _unchanged(file):
             yield read_export(file)
+    elif is_summary(file):
+        with _unchanged(file):
+            yield read_printed(file, on_read)
     elif is_packed(file) or begin.lstrip(BLANK)[:1] in {b"{", b"["}:
         from rooflens.ingest.timelines.chrome import read_trace  # noqa: PLC0415 - only where it is one
 
@@ -71,6 +76,33 @@ def _unchanged(file: Path) -> Iterator[None]:
         if str(error) != CHANGED:
             raise
         raise InputError(f"cannot read the timeline `{file}`: {CHANGED}", error.hint) from error
+
+
+def read_printed(file: Path, on_read: Callable[[float], None] = lambda _: None) -> Timeline | Totals:
+    """Read what `nsys stats` or PyTorch's `key_averages().table()` printed, among anything else.
+
+    Raises:
+        InputError: No table has times of kernels, or there is more than any real text has.
+    """
+    from rooflens.ingest.timelines.averages import is_averages, read_averages  # noqa: PLC0415 - few are printed
+    from rooflens.ingest.timelines.budget import READING, Budget  # noqa: PLC0415 - as above
+    from rooflens.ingest.timelines.printed import read_text, tables_in  # noqa: PLC0415 - as above
+    from rooflens.ingest.timelines.stats import form_of, has_kernels, read_stats  # noqa: PLC0415 - as above
+
+    source = str(file)
+    budget = Budget(file, source, on_read)
+    text = read_text(file, source)
+    found = [*tables_in(text, lambda columns: is_averages(columns) or form_of(columns) is not None, budget)]
+    budget.moved(READING)
+    averages = [one for one in found if is_averages(one.columns)]
+    stats = [one for one in found if not is_averages(one.columns)]
+    if not averages or has_kernels(stats):
+        recorded = read_stats(stats, source)
+        if averages:
+            note = "the table of PyTorch's profiler in the same text is left out: it is of the same kernels"
+            recorded = replace(recorded, notes=(*recorded.notes, note))
+        return recorded
+    return read_averages(averages, source)
 
 
 def _begin(file: Path) -> bytes:

@@ -10,10 +10,32 @@ from operator import le
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rooflens.model.program.timeline import HostSpan
 
 NONE = -1
 """No event is around a moment."""
+
+_MOST_OPEN = 128
+"""Most events that are open at once on a thread; those further inside are left out."""
+
+
+def opened_at(spans: Iterable[HostSpan], moments: Iterable[int]) -> Iterator[tuple[HostSpan, ...]]:
+    """Yield those of some spans that are open at each of some moments; both are in order."""
+    coming = iter(spans)
+    following = next(coming, None)
+    found: list[HostSpan] = []
+    for moment in moments:
+        while following is not None and following.start_ns <= moment:
+            if following.end_ns >= moment:
+                if len(found) >= _MOST_OPEN:
+                    found = [one for one in found if one.end_ns >= following.start_ns]
+                if len(found) < _MOST_OPEN:
+                    found.append(following)
+            following = next(coming, None)
+        found = [one for one in found if one.end_ns >= moment]
+        yield tuple(found)
 
 
 class Spans:

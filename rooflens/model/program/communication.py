@@ -17,6 +17,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.model.keys import bare_name, function_of
@@ -142,6 +143,11 @@ class CollectiveLaunches(Struct, frozen=True):
         return None if self.link is None else self.link.bytes_per_s_per_direction
 
     @property
+    def link_name(self) -> str | None:
+        """Its name: `NVLink 4`."""
+        return None if self.link is None else self.link.name
+
+    @property
     def is_waiting(self) -> bool:
         """Whether the median launch takes much longer than the shortest: it waits for a rank that comes late."""
         return self.median_ns >= WAITED * self.best_ns
@@ -152,7 +158,7 @@ class CollectiveLaunches(Struct, frozen=True):
         return None if rate is None or factor is None else rate * factor
 
 
-class Sequence(Struct, frozen=True):
+class Collectives(Struct, frozen=True):
     """The collectives of one group in the order in which they began, for the ranks to be set side by side.
 
     Attributes:
@@ -176,7 +182,7 @@ class Communication(Struct, frozen=True):
     Attributes:
         time_ns: The sum of their times.
         share: `time_ns` over the time of all launches of the program.
-        alone_ns: Time in which only such kernels ran on the GPU: what they are exposed for.
+        alone_ns: Time in which only such kernels ran on the GPU: what they are exposed for; None if unknown.
         collectives: By group and size, those with most exposed time first.
         sequences: The collectives of each group, in order; empty where several GPUs are on one timeline.
     """
@@ -184,25 +190,58 @@ class Communication(Struct, frozen=True):
     count: int
     time_ns: int
     share: float
-    alone_ns: int
+    alone_ns: int | None
     collectives: tuple[CollectiveLaunches, ...] = ()
-    sequences: tuple[Sequence, ...] = ()
+    sequences: tuple[Collectives, ...] = ()
 
     @property
-    def exposed_ns(self) -> int:
-        """Time in which only communication ran on the GPU."""
+    def exposed_ns(self) -> int | None:
+        """Time in which only communication ran on the GPU; None if unknown."""
         return self.alone_ns
 
     @property
-    def hidden_ns(self) -> int:
-        """The rest of its time: other kernels ran beside it, or two of these kernels at once."""
-        return self.time_ns - self.alone_ns
+    def hidden_ns(self) -> int | None:
+        """The rest of its time: other kernels ran beside it, or two of these kernels at once; None if unknown."""
+        return None if self.alone_ns is None else self.time_ns - self.alone_ns
 
     @property
     def top(self) -> CollectiveLaunches | None:
         """The collective with most exposed time; None if all is hidden."""
         first = self.collectives[0] if self.collectives else None
         return first if first is not None and first.exposed_ns else None
+
+
+def collectives_of(several: Iterable[Communication | None]) -> tuple[CollectiveLaunches, ...]:
+    """List the collectives of several ranks, those with most exposed time first; equal ones of equal groups are one.
+
+    Ranks that make up a group of their own each, as those of tensor parallelism do, count as one group.
+    """
+    alike: defaultdict[tuple[str | int | None, ...], list[CollectiveLaunches]] = defaultdict(list)
+    for communication in several:
+        for one in communication.collectives if communication else ():
+            alike[one.name, one.description or one.group, one.gpus, one.dtype, one.size_bytes].append(one)
+    return _most_exposed(map(_added, alike.values()))
+
+
+def _added(rows: list[CollectiveLaunches]) -> CollectiveLaunches:
+    """Add up the launches of equal collectives; the median is that of the ranks' medians."""
+    if len(rows) == 1:
+        return rows[0]
+    groups, ranks = ({getattr(one, name) for one in rows} for name in ("group", "ranks"))
+    return replace(
+        rows[0],
+        group=groups.pop() if len(groups) == 1 else None,
+        ranks=ranks.pop() if len(ranks) == 1 else None,
+        count=sum(one.count for one in rows),
+        time_ns=sum(one.time_ns for one in rows),
+        exposed_ns=sum(one.exposed_ns for one in rows),
+        median_ns=round(median(one.median_ns for one in rows)),
+        best_ns=min(one.best_ns for one in rows),
+    )
+
+
+def _most_exposed(several: Iterable[CollectiveLaunches]) -> tuple[CollectiveLaunches, ...]:
+    return tuple(sorted(several, key=lambda one: (-one.exposed_ns, -one.time_ns, one.name, one.size_bytes or 0)))
 
 
 def _rate(size_bytes: int | None, time_ns: int) -> float | None:
@@ -390,13 +429,13 @@ class Collecting:
                 for number, device in self._devices.items()
                 if number in self._waiting_devices
             ),
-            collectives=tuple(sorted(found, key=lambda one: (-one.exposed_ns, -one.time_ns, one.name))),
+            collectives=_most_exposed(found),
             sequences=tuple(self._sequences()) if len(self._devices) == 1 else (),
         )
 
-    def _sequences(self) -> Iterable[Sequence]:
+    def _sequences(self) -> Iterable[Collectives]:
         for name, one in self._groups.items():
-            yield Sequence(name, tuple(one.names), one.durations_ns, one.idle_ns, one.worked_ns)
+            yield Collectives(name, tuple(one.names), one.durations_ns, one.idle_ns, one.worked_ns)
 
 
 def _key_of(event: KernelEvent, named: _Named, world_size: int | None) -> _Key:

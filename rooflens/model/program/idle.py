@@ -14,7 +14,8 @@ A gap has one cause, by the first of these that holds:
 The operator is what a thread had open for at least half of the time from the begin of the gap to the end of the call
 that launched, or around the call that it waited in: the outermost that is registered by a library, as `aten::item`,
 else the innermost. A gap without one is named by the innermost range that is open for as long, else by the line of
-code, and else by nothing.
+code, and else by the operator or kernel that ended it, as is one whose work was queued, unless it is as short as what
+lies between any two kernels.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.model.program.timeline import NO_CALL, Call, HostSpan, Opened
+from rooflens.model.program.timeline import NO_CALL, Call, HostSpan, Opened, waits_for_gpu
 
 if TYPE_CHECKING:
     from rooflens.model.program.occupancy import Gaps
@@ -40,8 +41,8 @@ IdleKind = Literal["launching", "synchronizing", "host", "queued", "unknown"]
 LAUNCH_GAP_NS = 100_000
 """Launching never takes longer than this: in a longer gap the host did something else, or waited."""
 
-_WAITS = re.compile(r"Synchronize|Memcpy|^cu(?:da)?(?:Mem)?Free", re.IGNORECASE)
-"""Calls of CUDA that wait for the GPU, or do where memory is pageable."""
+_NEXT_NS = 10_000
+"""A GPU goes on from a kernel to the next in less, whatever waits in its queue."""
 
 _REGISTERED = re.compile(r"(?!autograd::|torch::autograd)[a-z_]\w*::\w")
 """An operator of a library, as `aten::mm`, and no step of the engine that runs backward."""
@@ -84,12 +85,6 @@ class _Cause(NamedTuple):
     nvtx_range: str | None = None
     code: str | None = None
 
-    @property
-    def key(self) -> tuple[str | None, ...]:
-        """What gaps of the same cause have in common."""
-        place = None if self.operator or self.call else (self.nvtx_range or self.code)
-        return self.kind, self.operator, self.call, place
-
 
 def causes_of(gaps: Iterable[Gaps], host: Host | None, wall_ns: int) -> tuple[Idle, ...]:
     """Find the cause of each gap, and add up those with the same.
@@ -103,9 +98,8 @@ def causes_of(gaps: Iterable[Gaps], host: Host | None, wall_ns: int) -> tuple[Id
     for one in gaps:
         for at, cause in _causes(one, host):
             gap_ns = one.ends[at] - one.starts[at]
-            known = found.get(cause.key)
-            longest = Idle(*cause, one.before[at], 1, gap_ns, gap_ns, 0.0)
-            found[cause.key] = longest if known is None else _both(known, longest)
+            before = None if cause.kind == "queued" and gap_ns < _NEXT_NS else one.before[at]
+            _add(Idle(*cause, before, 1, gap_ns, gap_ns, 0.0), found)
     return _shared(found.values(), wall_ns)
 
 
@@ -113,15 +107,19 @@ def added(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
     """Add up gaps of the same causes, as of several programs."""
     found: dict[tuple[str | None, ...], Idle] = {}
     for one in idle:
-        key = _Cause(one.kind, one.operator, one.call, one.nvtx_range, one.code).key
-        found[key] = one if key not in found else _both(found[key], one)
+        _add(one, found)
     return _shared(found.values(), wall_ns)
 
 
-def _both(one: Idle, other: Idle) -> Idle:
-    """Add up two; where they say more than their key, the longest gap says it."""
-    longest = max(one, other, key=lambda each: each.longest_ns)
-    return replace(longest, count=one.count + other.count, gap_ns=one.gap_ns + other.gap_ns)
+def _add(one: Idle, found: dict[tuple[str | None, ...], Idle]) -> None:
+    """Add gaps to those of the same cause; where they say more than that, the longest gap says it."""
+    place = None if one.operator or one.call else one.nvtx_range or one.code or one.before
+    key = one.kind, one.operator, one.call, place
+    if (known := found.get(key)) is None:
+        found[key] = one
+        return
+    longest = max(known, one, key=lambda each: each.longest_ns)
+    found[key] = replace(longest, count=known.count + one.count, gap_ns=known.gap_ns + one.gap_ns)
 
 
 def _shared(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
@@ -169,7 +167,7 @@ def _cause(end_ns: int, window: tuple[int, int], launch: Call, begin: Opened, mi
     calls = [one for one in _long(middle.calls, window) if one.start_ns != launch.start_ns]
     operator, innermost = _operator(operators), _range(ranges)
     is_long = end_ns - start_ns > LAUNCH_GAP_NS
-    waited = [one for one in begin.calls if _WAITS.search(one.name) and one.start_ns != launch.start_ns]
+    waited = [one for one in begin.calls if waits_for_gpu(one.name) and one.start_ns != launch.start_ns]
     does_other = is_long and any(one.start_ns > start_ns for one in (*operators, *ranges, *calls))
     if waited and not does_other:
         call = waited[-1]

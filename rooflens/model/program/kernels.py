@@ -54,8 +54,8 @@ class ProgramKernel(Struct, frozen=True):
         count: Launches.
         time_ns: The sum of their times.
         share: `time_ns` over the time of all launches of the program; overlapping ones count in full.
-        launch_ns: The median launch.
-        gap_ns: How long the GPU was idle before these launches, summed.
+        launch_ns: The median launch; of totals without a median the mean.
+        gap_ns: How long the GPU was idle before these launches, summed; None if unknown.
         grid, block: Of most launches.
         operator: The operator that launched it.
         shape: Sizes of the operator's tensors, argument by argument: `[2048, 256] [256, 512]`; None if unknown.
@@ -70,7 +70,7 @@ class ProgramKernel(Struct, frozen=True):
         gain_ns: Time above the cold floor and above the time to launch; if `measured` is known, what its first move
             wins, or the time above its limit; None if unknown.
         bound, or_bound: Its class, `overhead` if gaps outweigh it, and what else it may be.
-        launch: Index of a typical launch among the program's launches of its function, from 0.
+        launch: Index of a typical launch among the program's launches of its function, from 0; None if unknown.
         is_communication: It waits for other GPUs.
         calls: Calls of the operator, with a fraction if several kernels share one; None if no floor is known.
         peak: The peak behind its floor: `tensor_fp16`; None if no floor is known.
@@ -86,7 +86,7 @@ class ProgramKernel(Struct, frozen=True):
     time_ns: int
     share: float
     launch_ns: int
-    gap_ns: int
+    gap_ns: int | None
     grid: Shape
     block: Shape
     operator: str | None
@@ -104,7 +104,7 @@ class ProgramKernel(Struct, frozen=True):
     gain_ns: float | None
     bound: Bound
     or_bound: tuple[Bound, ...]
-    launch: int
+    launch: int | None
     is_communication: bool
     calls: float | None = None
     peak: str | None = None
@@ -149,11 +149,11 @@ class ProgramKernel(Struct, frozen=True):
 def to_profile(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
     """Return the kernels to profile, one per function, most at stake first.
 
-    Kernels that wait for other GPUs or are in a report already are skipped.
+    Kernels that wait for other GPUs or are in a report already are skipped, as are operators that stand for all theirs.
     """
     found: dict[str, ProgramKernel] = {}
     for one in sorted(kernels, key=lambda one: -one.stake_ns):
-        if one.stake_ns > 0 and one.measured is None:
+        if one.stake_ns > 0 and one.measured is None and one.name != one.operator:
             found.setdefault(one.function, one)
     return tuple(found.values())[:PROFILED]
 
@@ -177,7 +177,7 @@ def summed(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
         count=sum(one.count for one in rows),
         time_ns=time_ns,
         share=time_ns / total_ns if total_ns else 0.0,
-        gap_ns=sum(one.gap_ns for one in rows),
+        gap_ns=None if any(one.gap_ns is None for one in rows) else sum(one.gap_ns or 0 for one in rows),
         floor_ns=_sum(one.floor_ns for one in rows) if has_floors else None,
         floor_cold_ns=_sum(one.floor_cold_ns for one in rows) if has_floors else None,
         calls=_sum(one.calls for one in rows) if has_floors else None,

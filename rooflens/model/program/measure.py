@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from rooflens.model.keys import bare_name
 from rooflens.model.program.occupancy import COMMUNICATION, COPY, GRAPH, KERNEL, UNKNOWN, Credited, Gaps, Gpu, Occupancy
 from rooflens.model.program.timeline import NSYS, BusyEvent, KernelEvent, Timeline
+from rooflens.model.program.totals import Totals
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Shape, Unprofiled
 
 if TYPE_CHECKING:
@@ -42,17 +43,19 @@ class Row(Credited, Protocol):
     is_communication: bool
 
 
-def measure(timeline: Timeline, watch: Callable[[KernelEvent, int], Row] | None = None) -> Measured:
+def measure(timeline: Timeline | Totals, watch: Callable[[KernelEvent, int], Row] | None = None) -> Measured:
     """Sum a timeline up: the busy time and the gaps of each GPU, and each kernel and shape.
 
     Each GPU counts from its first to its last kernel: before and after there is no gap. A graph that was traced as one
     counts as busy from end to end, and so does one of which nothing was recorded; then launches are not counted.
 
     Args:
-        timeline: What was recorded.
+        timeline: What was recorded; of totals only launches and their times are known.
         watch: Called with each launch in its order, and for how many ns its GPU was idle before it; returns what gets
             its part of the time.
     """
+    if isinstance(timeline, Totals):
+        return Measured(timeline.unprofiled(), Occupancy(), ())
     gpus: defaultdict[int, Gpu] = defaultdict(Gpu)
     groups: dict[tuple[str, Shape, Shape], _Group] = {}
     shorts: dict[str, str] = {}

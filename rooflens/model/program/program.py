@@ -20,6 +20,7 @@ from rooflens.model.program.measure import measure
 from rooflens.model.program.parts import Parts, parted
 from rooflens.model.program.rows import Rows, Stretch
 from rooflens.model.program.timeline import NSYS, Timeline
+from rooflens.model.program.totals import Total
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Program(Struct, frozen=True):
         gpu: Name of the GPU in the timeline, or else of the given one; None without either.
         has_datasheet: Whether the peaks of that GPU are known.
         unprofiled: Its time, gaps and overlaps.
-        occupancy: What ran, each instant counted once.
+        occupancy: What ran, each instant counted once; all zero of a printed summary, which does not say when.
         idle: The causes of its idle time, most first; they add up to it.
         copies: Its copies and memsets by direction and kind of memory, most time first.
         graph_hint: How to record what ran in graphs; None where all of it is known.
@@ -58,6 +59,7 @@ class Program(Struct, frozen=True):
         notes: What was left out of the timeline, and what is missing for floors.
         is_synthetic: A generator wrote the timeline.
         rank: Rank of the recorded process; None if unknown.
+        totals: What a printed summary added up beside the kernels; empty of a timeline.
         fusions: Pairs of operators that could be one kernel, most to save first.
     """
 
@@ -78,6 +80,7 @@ class Program(Struct, frozen=True):
     idle: tuple[Idle, ...] = ()
     copies: tuple[Copies, ...] = ()
     graph_hint: str | None = None
+    totals: tuple[Total, ...] = ()
     fusions: tuple[Fusion, ...] = ()
 
     def __repr__(self) -> str:
@@ -117,7 +120,8 @@ class Program(Struct, frozen=True):
     @property
     def lacks_sizes(self) -> bool:
         """Whether it names operators but not their sizes, which the profiler records only on request."""
-        return any(one.operator for one in self.every) and not any(one.shape for one in self.every)
+        is_traced = self.unprofiled.wall_ns is not None
+        return is_traced and any(one.operator for one in self.every) and not any(one.shape for one in self.every)
 
     def grouped(self, by: GroupedBy) -> tuple[Group, ...]:
         """Sum the selected kernels up by operator, module, kernel or shape, most time first."""
@@ -177,7 +181,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
         occupancy=measured.occupancy,
         kernels=in_order(wanted),
         every=in_order(kernels),
-        unknown=_unknown(kernels, total_ns),
+        unknown=unknown_operators(kernels, total_ns),
         stretches=rows.stretches(),
         communication=rows.collecting.communication(total_ns, sheet),
         notes=(*notes, *(("it was written by a generator, not recorded on a GPU",) if timeline.is_synthetic else ())),
@@ -190,7 +194,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
     )
 
 
-def _unknown(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, ...]:
+def unknown_operators(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, ...]:
     """Sum up the operators without a known floor."""
     counts, times = Counter[str | None](), Counter[str | None]()
     for one in kernels:

@@ -1,22 +1,105 @@
-"""Join the timelines of several processes: one list of kernels, and the rank that the others wait for."""
+"""Join the timelines of several processes: their kernels in one list, the ranks side by side, and the last with why.
+
+Clocks of two machines cannot be compared, but no rank leaves a collective before all have come. So ranks are aligned by
+the ends of their collectives: how long a collective takes on a rank is how early the rank came. Of two ranks that take
+400 and 20 us for the same one, the second came 380 us later, and the first waited as long.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from statistics import median
+from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from rooflens.model.program.communication import Collectives
+from rooflens.model.program.idle import Idle
 from rooflens.model.program.kernels import ProgramKernel, in_order, summed
 from rooflens.model.program.program import Program
 
-WAITED_FOR = 0.8
-"""A rank that waits for less than this part of the others' waiting is the one they wait for."""
-
 LEAST_SHARE = 0.02
 """Waiting is mentioned from this part of the kernels' time on."""
+
+LATER = 1.5
+"""A rank that comes late by so many times as much as the median of the others is the one they wait for."""
+
+WAITED_FOR = 0.8
+"""Without collectives to compare: a rank that communicates for less than this part of the others' time came last."""
+
+Reason = Literal["kernels", "host"]
+
+
+class Rank(Struct, frozen=True):
+    """One process beside the others.
+
+    Attributes:
+        program: Its timeline.
+        kernels_ns: Time of its kernels that do not communicate.
+        compared: Collectives of it that were set beside those of other ranks; 0 where no counts agree.
+        waits_ns: How long it waited in them for the last rank; None without any.
+        late_ns: How much later than the median of the others it came to them; None without any.
+    """
+
+    program: Program
+    kernels_ns: int
+    compared: int
+    waits_ns: int | None
+    late_ns: int | None
+
+    @property
+    def exposed_ns(self) -> int | None:
+        """Time in which only communication ran; None without any."""
+        return None if self.program.communication is None else self.program.communication.exposed_ns
+
+    @property
+    def hidden_ns(self) -> int | None:
+        """The rest of the time of communication; None without any."""
+        return None if self.program.communication is None else self.program.communication.hidden_ns
+
+
+class Late(Struct, frozen=True):
+    """The rank that the others wait for.
+
+    Attributes:
+        rank: The rank.
+        reason: What came longer on it than on the others before the collectives to which it came late: the work of its
+            GPU, or a GPU without work because the host was late; None where its timeline does not show it.
+        more_ns: How much longer.
+        slower: The kernel that loses most time there; None where none does, or the host was late.
+        usual_ns: The median of what that kernel takes on the others.
+        idle: What the GPU waited for longest there, beyond the median of the others, where the host was late.
+        first_ns: How much of its lateness is at the first collectives, to which ranks also come late whose recording
+            began late.
+    """
+
+    rank: Rank
+    reason: Reason | None = None
+    more_ns: float = 0.0
+    slower: ProgramKernel | None = None
+    usual_ns: float | None = None
+    idle: Idle | None = None
+    first_ns: int = 0
+
+    @property
+    def kernel(self) -> str | None:
+        """The name of the kernel that loses most time there."""
+        return None if self.slower is None else self.slower.name
+
+    @property
+    def operator(self) -> str | None:
+        """The operator of that kernel, or what the host was in."""
+        found = self.slower or self.idle
+        return None if found is None else found.operator
+
+    @property
+    def time_ns(self) -> int | None:
+        """The time of that kernel there."""
+        return None if self.slower is None else self.slower.time_ns
 
 
 class Joined(Struct, frozen=True):
@@ -26,26 +109,24 @@ class Joined(Struct, frozen=True):
         kernels: The selected kernels, in order; those with equal name, operator, sizes and types are one row.
         every: All kernels, selected or not.
         time_ns: The sum of all launch times.
-        waited_for: The timeline that the others wait for; None if unknown.
-        slower: The kernel that loses most time there against the median of the others, with that median; None if none
-            does.
+        ranks: The processes side by side, by rank; empty where the timelines do not say which is which.
+        waited_for: The rank that the others wait for; None if unknown, or none.
     """
 
     kernels: tuple[ProgramKernel, ...]
     every: tuple[ProgramKernel, ...]
     time_ns: int
-    waited_for: Program | None
-    slower: tuple[ProgramKernel, float] | None = None
+    ranks: tuple[Rank, ...] = ()
+    waited_for: Late | None = None
 
 
 def joined(programs: Sequence[Program]) -> Joined:
     """Join one or more timelines."""
     time_ns = sum(one.time_ns for one in programs)
     if len(programs) == 1:
-        return Joined(programs[0].kernels, programs[0].every, time_ns, None)
+        return Joined(programs[0].kernels, programs[0].every, time_ns)
     kernels, every = (_rows(programs, rows_of, time_ns) for rows_of in (lambda one: one.kernels, lambda one: one.every))
-    last = _waited_for(programs)
-    return Joined(kernels, every, time_ns, last, None if last is None else _slower(last, programs))
+    return Joined(kernels, every, time_ns, *_side_by_side(programs))
 
 
 def _rows(
@@ -62,26 +143,123 @@ def _key(one: ProgramKernel) -> tuple[str | None, ...]:
     return one.name, one.operator, one.shape, one.dtype
 
 
-def _slower(last: Program, programs: Sequence[Program]) -> tuple[ProgramKernel, float] | None:
-    """Find the kernel that loses most time in a timeline against the median of the others that have it."""
-    others = [{_key(one): one for one in program.every} for program in programs if program is not last]
+class _Beside:
+    """What comes of setting a rank beside the others, collective by collective."""
+
+    def __init__(self) -> None:
+        self.compared = self.waits_ns = self.late_ns = self.first_ns = 0
+        self.more_idle_ns = self.more_work_ns = 0.0
+
+
+def _side_by_side(programs: Sequence[Program]) -> tuple[tuple[Rank, ...], Late | None]:
+    """Set the ranks of one program side by side, and find the one that the others wait for."""
+    if len({one.rank for one in programs if one.rank is not None}) < len(programs):
+        return (), None
+    beside = [_Beside() for _ in programs]
+    for places, sequences in _alike(programs):
+        _compare([beside[place] for place in places], sequences)
+    ranks = [_rank(one, found) for one, found in zip(programs, beside, strict=True)]
+    late = _latest(ranks, beside) if any(one.compared for one in beside) else _least_communicating(ranks)
+    if late is not None:
+        late = _with_idle(late, programs) if late.reason == "host" else _with_kernel(late, programs)
+    return tuple(sorted(ranks, key=lambda one: one.program.rank or 0)), late
+
+
+def _rank(program: Program, found: _Beside) -> Rank:
+    return Rank(
+        program=program,
+        kernels_ns=sum(one.time_ns for one in program.every if not one.is_communication),
+        compared=found.compared,
+        waits_ns=found.waits_ns if found.compared else None,
+        late_ns=found.late_ns if found.compared else None,
+    )
+
+
+def _alike(programs: Sequence[Program]) -> Iterator[tuple[list[int], list[Collectives]]]:
+    """Yield the sequences of each group that several ranks have alike, with the places of these ranks.
+
+    Of a group whose ranks do not agree, the largest part that does is compared.
+    """
+    groups: defaultdict[object, defaultdict[tuple[str, ...], list[tuple[int, Collectives]]]]
+    groups = defaultdict(lambda: defaultdict(list))
+    for place, program in enumerate(programs):
+        for sequence in program.communication.sequences if program.communication else ():
+            groups[sequence.group][sequence.names].append((place, sequence))
+    for found in groups.values():
+        most = max(found.values(), key=len)
+        if len(most) > 1:
+            yield [place for place, _ in most], [sequence for _, sequence in most]
+
+
+def _compare(found: Sequence[_Beside], sequences: Sequence[Collectives]) -> None:
+    """Add what the collectives of one group tell of its ranks."""
+    for at in range(len(sequences[0].names)):
+        times_ns = [one.durations_ns[at] for one in sequences]
+        ordered = sorted(times_ns)
+        idle_ns = sorted(one.idle_ns[at] for one in sequences)
+        worked_ns = sorted(one.worked_ns[at] for one in sequences)
+        for own, sequence, time_ns in zip(found, sequences, times_ns, strict=True):
+            own.compared += 1
+            own.waits_ns += time_ns - ordered[0]
+            late_ns = round(_others(ordered, time_ns) - time_ns)
+            if late_ns > 0:
+                own.late_ns += late_ns
+                own.first_ns += 0 if at else late_ns
+                own.more_idle_ns += sequence.idle_ns[at] - _others(idle_ns, sequence.idle_ns[at])
+                own.more_work_ns += sequence.worked_ns[at] - _others(worked_ns, sequence.worked_ns[at])
+
+
+def _others(ordered: Sequence[int], own: int) -> float:
+    """Return the median of sorted values without one of them."""
+    at = bisect_left(ordered, own)
+    return median([*ordered[:at], *ordered[at + 1 :]])
+
+
+def _latest(ranks: Sequence[Rank], beside: Sequence[_Beside]) -> Late | None:
+    """Return the rank that comes latest to the collectives, if it comes far later than the others."""
+    times_ns = [one.late_ns or 0 for one in ranks]
+    place = max(range(len(ranks)), key=times_ns.__getitem__)
+    late_ns, one, found = times_ns[place], ranks[place], beside[place]
+    if late_ns < LEAST_SHARE * one.program.time_ns or late_ns < LATER * _others(sorted(times_ns), late_ns):
+        return None
+    more_ns = max(found.more_idle_ns, found.more_work_ns)
+    reason: Reason | None = None
+    if more_ns > 0:
+        reason = "host" if found.more_idle_ns > found.more_work_ns else "kernels"
+    return Late(one, reason, max(0.0, more_ns), first_ns=found.first_ns)
+
+
+def _least_communicating(ranks: Sequence[Rank]) -> Late | None:
+    """Return the rank that communicates far less than all others, where no collectives can be compared."""
+    times_ns = [one.program.communication.time_ns if one.program.communication else 0 for one in ranks]
+    order = sorted(range(len(ranks)), key=times_ns.__getitem__)
+    least_ns, next_ns = times_ns[order[0]], times_ns[order[1]]
+    one = ranks[order[0]]
+    is_worth_a_word = next_ns >= LEAST_SHARE * one.program.time_ns
+    return Late(one) if is_worth_a_word and least_ns < WAITED_FOR * next_ns else None
+
+
+def _with_kernel(late: Late, programs: Sequence[Program]) -> Late:
+    """Add the kernel that loses most time on the late rank against the median of the others; one that lacks takes 0."""
+    last = late.rank.program
+    others = [{_key(one): one.time_ns for one in program.every} for program in programs if program is not last]
     found: list[tuple[float, float, ProgramKernel]] = []
     for one in last.every:
-        times = [rows[_key(one)].time_ns for rows in others if _key(one) in rows]
-        if times and not one.is_communication:
-            usual_ns = median(times)
+        if not one.is_communication:
+            usual_ns = float(median(times.get(_key(one), 0) for times in others))
             found.append((one.time_ns - usual_ns, usual_ns, one))
-    if not found:
-        return None
-    more_ns, usual_ns, one = max(found, key=itemgetter(0))
-    return (one, usual_ns) if more_ns > 0 else None
+    more_ns, usual_ns, kernel = max(found, key=itemgetter(0), default=(0.0, 0.0, None))
+    return replace(late, slower=kernel, usual_ns=usual_ns) if more_ns > 0 else late
 
 
-def _waited_for(programs: Sequence[Program]) -> Program | None:
-    """Return the rank that arrives last: it waits far less in communication than the others."""
-    if len({one.rank for one in programs if one.rank is not None}) < len(programs):
-        return None
-    waits = sorted((one.communication.time_ns if one.communication else 0, place) for place, one in enumerate(programs))
-    (least_ns, place), (next_ns, _) = waits[:2]
-    is_worth_a_word = next_ns >= LEAST_SHARE * programs[place].time_ns
-    return programs[place] if is_worth_a_word and least_ns < WAITED_FOR * next_ns else None
+def _with_idle(late: Late, programs: Sequence[Program]) -> Late:
+    """Add the cause of idle time that takes most on the late rank beyond the median of the others."""
+    last = late.rank.program
+    others = [{_cause(one): one.gap_ns for one in program.idle} for program in programs if program is not last]
+    found = [(one.gap_ns - median(times.get(_cause(one), 0) for times in others), one) for one in last.idle]
+    more_ns, idle = max(found, key=itemgetter(0), default=(0.0, None))
+    return replace(late, idle=idle) if more_ns > 0 else late
+
+
+def _cause(one: Idle) -> tuple[str | None, ...]:
+    return one.kind, one.operator, one.call

@@ -37,7 +37,7 @@ STRETCH_LAUNCHES = 8
 """So many consecutive launches, each shorter than the gap before it, make a launch-bound stretch."""
 
 
-_AT_FLOOR = 1.33
+AT_FLOOR = 1.33
 """A kernel within this factor of its floor is not latency-bound."""
 
 _NUMBER = re.compile(r"\d+")
@@ -330,7 +330,7 @@ def _class_of(
     """Judge a kernel without counters, by its gaps and its distance from the floor."""
     if row.launch_gap_ns > time_ns:
         return "overhead", ()
-    if floor_ns and found is not None and time_ns <= _AT_FLOOR * floor_ns:
+    if floor_ns and found is not None and time_ns <= AT_FLOOR * floor_ns:
         return "unknown", ("memory",) if limit_of(found) == "memory" else ("compute",)
     return "unknown", ("memory", "compute", "latency")
 

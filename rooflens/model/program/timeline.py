@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 NSYS = "Nsight Systems"
 """The kind of timelines that nsys recorded."""
+
+_WAITS = re.compile(r"Synchronize|Memcpy|^cu(?:da)?(?:Mem)?Free", re.IGNORECASE)
 
 NO_CALL = -1
 """In place of the number of a call, where the timeline does not say what launched an event."""
@@ -120,6 +123,11 @@ class BusyEvent(NamedTuple):
     name: str | None = None
     moved_bytes: int | None = None
     launched_by: int = NO_CALL
+
+
+def waits_for_gpu(call: str) -> bool:
+    """Return whether a call of CUDA waits for the GPU, or does where memory is pageable."""
+    return _WAITS.search(call) is not None
 
 
 class HostSpan(NamedTuple):

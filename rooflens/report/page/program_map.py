@@ -68,7 +68,7 @@ def _program(content: Content) -> Unprofiled | None:
 
 
 def _idle_ns(program: Unprofiled | None) -> float:
-    return max(program.wall_ns - program.kernel_ns, 0.0) if program and program.kernel_ns else 0.0
+    return float(program.gap_ns or 0) if program and program.kernel_ns else 0.0
 
 
 def _others_ns(program: Unprofiled | None, busy_ns: float) -> float:

@@ -1,9 +1,46 @@
-"""What timelines say of their communication: collectives by size and group, beside the link, exposed and hidden."""
+"""What timelines say of their communication: collectives by size and group beside the link, and ranks side by side."""
 
 from __future__ import annotations
 
-from rooflens.format import count, si
-from rooflens.model.program.communication import CollectiveLaunches
+from collections.abc import Iterator, Mapping, Sequence
+
+from rooflens.format import count, duration, factor, percent, si
+from rooflens.model.program.communication import CollectiveLaunches, collectives_of
+from rooflens.model.program.program import Program
+from rooflens.model.program.ranks import Joined, Late
+from rooflens.report.document import Block, Column, Paragraph, Span, Table, Words, code, paragraph
+from rooflens.report.program.words import cut, file_name
+
+_ON_PAGE = 200
+"""Collectives that a page lists."""
+
+_MOSTLY = 0.8
+"""From this part on, lateness is that of the first collectives."""
+
+_NOTE = (
+    "size and bus bandwidth: as nccl-tests count them, of the median launch, beside what the link can send each way; "
+    "best: the shortest launch, which waits least for other ranks; exposed: no kernel runs that does not communicate"
+)
+
+_RANKS_NOTE = (
+    "kernels: those that do not communicate; waits: for the last rank, in collectives; late: after the median of the "
+    "other ranks. Ranks are aligned by the ends of their collectives, so that their clocks do not matter"
+)
+
+_COLUMNS = (
+    Column("collective", fit="name", least=10, most=30),
+    Column("size", right=True, worth=9),
+    Column("type", worth=2),
+    Column("GPUs", right=True, worth=6),
+    Column("group", fit="end", least=8, worth=1, most=24),
+    Column("launches", right=True, worth=4),
+    Column("time", right=True, worth=7),
+    Column("exposed", right=True, worth=9),
+    Column("hidden", right=True, worth=3),
+    Column("bus", right=True, worth=9),
+    Column("best", right=True, worth=8),
+    Column("link", right=True, worth=8),
+)
 
 
 def told(one: CollectiveLaunches) -> str:
@@ -11,9 +48,10 @@ def told(one: CollectiveLaunches) -> str:
     size = f" of {si(one.size_bytes, 'B')}" if one.size_bytes else ""
     gpus = f" over {count(one.gpus, 'GPU')}" if one.gpus else ""
     rate = one.bus_bytes_per_s
+    name = cut(one.name)
     if rate is None:
-        return f"{one.name}{size}{gpus}"
-    return f"{one.name}{size}{gpus}: {_of(si(rate, 'B/s'), one.link_bytes_per_s)}"
+        return f"{name}{size}{gpus}"
+    return f"{name}{size}{gpus}: {_of(si(rate, 'B/s'), one.link_bytes_per_s)}"
 
 
 def _of(rate: str, link_bytes_per_s: float | None) -> str:
@@ -23,3 +61,128 @@ def _of(rate: str, link_bytes_per_s: float | None) -> str:
     link = si(link_bytes_per_s, "B/s")
     number, _, unit = rate.partition(" ")
     return f"{number} of {link}" if link.endswith(f" {unit}") else f"{rate} of {link}"
+
+
+def communication_blocks(programs: Sequence[Program], top: int) -> Iterator[Block]:
+    """Say what is sent, by collective, group and size, how fast, and what of it nothing hides."""
+    found = [one.communication for one in programs if one.communication]
+    rows = collectives_of(found)
+    if not rows:
+        return
+    cells = tuple(map(_row, rows[:_ON_PAGE]))
+    filled = {place for row in cells for place, words in enumerate(row) if words}
+    columns = tuple(column for place, column in enumerate(_COLUMNS) if place in filled)
+    table = tuple(tuple(words for place, words in enumerate(row) if place in filled) for row in cells)
+    yield Table(
+        columns, table, "Communication, most exposed first", shown=top, amount=len(rows), rest=" with less exposed time"
+    )
+    time_ns, exposed_ns = sum(one.time_ns for one in found), sum(one.exposed_ns or 0 for one in found)
+    lines: list[Words] = [f"{duration(exposed_ns)} of {duration(time_ns)} exposed ({percent(exposed_ns / time_ns)})."]
+    waiting = next((one for one in rows if one.is_waiting and one.exposed_ns), None)
+    if waiting is not None:
+        name, _, _ = told(waiting).partition(":")
+        much = factor(waiting.median_ns / waiting.best_ns) if waiting.best_ns else "far"
+        lines.append(f"{name}: the median launch takes {much} the shortest, and so waits for a late rank.")
+    yield paragraph(*lines)
+    notes = [_NOTE]
+    if any(one.are_gpus_assumed for one in rows):
+        notes.append("GPUs: the trace does not say how many take part, so all ranks are assumed to")
+    yield Paragraph(tuple(notes), "note")
+
+
+def _row(one: CollectiveLaunches) -> tuple[Words, ...]:
+    return (
+        code(cut(one.name)) if one.name == one.kernel else one.name,
+        si(one.size_bytes, "B") if one.size_bytes else "",
+        Span(cut(one.dtype), "literal") if one.dtype else "",
+        "" if one.gpus is None else f"{one.gpus:,}",
+        Span(cut(one.description or one.group or ""), "literal"),
+        f"{one.count:,}",
+        duration(one.time_ns),
+        duration(one.exposed_ns),
+        duration(one.hidden_ns),
+        si(one.bus_bytes_per_s, "B/s") if one.bus_bytes_per_s else "",
+        si(one.best_bus_bytes_per_s, "B/s") if one.best_bus_bytes_per_s else "",
+        si(one.link_bytes_per_s, "B/s") if one.link_bytes_per_s else "",
+    )
+
+
+def ranks_blocks(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
+    """Set several timelines side by side, and name the rank that the others wait for, with the reason."""
+    if len(programs) < 2:
+        return
+    columns = (
+        Column("trace", fit="name", least=12, most=40),
+        Column("rank", right=True, worth=6),
+        Column("kernels", right=True, worth=9),
+        Column("idle", right=True, worth=8),
+        Column("exposed", right=True, worth=7),
+        Column("hidden", right=True, worth=5),
+        Column("waits", right=True, worth=8),
+        Column("late", right=True, worth=9),
+        Column("to win", right=True, worth=4),
+    )
+    beside = {id(one.program): one for one in whole.ranks}
+    order = [one.program for one in whole.ranks] or programs
+    rows: list[tuple[Words, ...]] = []
+    for program in order:
+        own, sent = beside.get(id(program)), program.communication
+        rows.append(
+            (
+                code(cut(file_name(program))),
+                "" if program.rank is None else str(program.rank),
+                duration(sum(one.time_ns for one in program.every if not one.is_communication)),
+                duration(program.unprofiled.gap_ns),
+                duration(sent.exposed_ns) if sent else "",
+                duration(sent.hidden_ns) if sent else "",
+                "" if own is None or own.waits_ns is None else duration(own.waits_ns),
+                "" if own is None or own.late_ns is None else duration(own.late_ns),
+                duration(program.gain_ns),
+            )
+        )
+    filled = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+    yield Table(
+        tuple(columns[place] for place in filled),
+        tuple(tuple(row[place] for place in filled) for row in rows),
+        "Ranks" if whole.ranks else "",
+        label="Traces",
+    )
+    if whole.waited_for is not None:
+        yield paragraph(*late_lines(whole.waited_for, whole, names))
+    if any(one.compared for one in whole.ranks):
+        yield Paragraph((_RANKS_NOTE,), "note")
+
+
+def late_lines(late: Late, whole: Joined, names: Mapping[str, str]) -> Iterator[Words]:
+    """Name the rank that the others wait for, how late it comes, and what holds it up."""
+    rank, program = late.rank, late.rank.program
+    who = (f"All wait for rank {program.rank}, ", code(cut(file_name(program))))
+    if rank.late_ns is None:
+        own_ns = program.communication.time_ns if program.communication else 0
+        others = [
+            one.program.communication.time_ns
+            for one in whole.ranks
+            if one.program is not program and one.program.communication
+        ]
+        least = f", the others for {duration(min(others))} or more" if others else ""
+        yield (*who, f": it communicates for {duration(own_ns)}{least}.")
+    else:
+        yield (*who, f": it comes {duration(rank.late_ns)} late to {count(rank.compared, 'collective')}.")
+    if late.first_ns and rank.late_ns and late.first_ns >= _MOSTLY * rank.late_ns:
+        yield "Most of that is at the first one, to which a rank also comes late whose recording began late."
+    if late.reason == "host":
+        yield (f"Its GPU is idle for {duration(late.more_ns)} more before these: the host is late", *_in(late), ".")
+    elif late.slower is not None:
+        operator = late.operator
+        yield (
+            *((f"Its kernels take {duration(late.more_ns)} more before these: ",) if late.more_ns else ()),
+            code(names[late.slower.name]),
+            *((", of ", code(cut(operator)), ",") if operator else ()),
+            f" takes {duration(late.time_ns)} there, {duration(late.usual_ns)} elsewhere.",
+        )
+
+
+def _in(late: Late) -> tuple[str | Span, ...]:
+    """Say what the host was in meanwhile."""
+    where = None if late.idle is None else late.idle.operator or late.idle.call or late.idle.nvtx_range
+    return (", in ", code(cut(where))) if where else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rooflens.errors import UnknownNameError
-from rooflens.format import count, cut_end, cut_middle, duration, factor, percent, quantity, si
+from rooflens.format import count, cut_end, duration, factor, percent, quantity, si
 from rooflens.model.keys import short_names
 from rooflens.model.program.kernels import ProgramKernel, to_profile
 from rooflens.model.program.program import Program
@@ -34,9 +35,11 @@ from rooflens.report.document import (
     few,
     paragraph,
 )
+from rooflens.report.program.communication import communication_blocks, ranks_blocks
 from rooflens.report.program.fusion import fusion_blocks
 from rooflens.report.program.grouping import groups_on_page, groups_table
-from rooflens.report.program.words import without_step
+from rooflens.report.program.totals import beside_kernels
+from rooflens.report.program.words import LONGEST, cut, file_name, without_step
 
 if TYPE_CHECKING:
     from rooflens.model.catalogue import Key
@@ -49,9 +52,6 @@ _ON_PAGE = 500
 """Kernels that a page lists."""
 
 _NAMED = 5
-
-_LONGEST = 300
-"""Characters of a name in a sentence or a cell: a trace may hold any text."""
 
 _LEAST_LINE = 0.02
 """Idle time and waiting that take less of the program are no part of its answer."""
@@ -130,7 +130,7 @@ def traces_document(
 def heading(programs: Sequence[Program]) -> tuple[str, list[str], str]:
     """Give the title of the page, facts below it, and how many traces a generator wrote."""
     gpus = dict.fromkeys(program.gpu or "GPU not named" for program in programs)
-    named = [_file_name(program) for program in programs]
+    named = [file_name(program) for program in programs]
     title = named[0] if len(named) == 1 else count(len(named), "trace")
     written = sum(program.is_synthetic for program in programs)
     synthetic = f"{count(written, 'trace')} written by a generator, not recorded on a GPU." if written else ""
@@ -144,11 +144,10 @@ def _blocks(
 ) -> Iterator[Block]:
     """Yield what there is to say, the answer first."""
     whole = joined(programs)
-    names = {name: _cut(short) for name, short in short_names(one.name for one in whole.every).items()}
+    names = {name: cut(short) for name, short in short_names(one.name for one in whole.every).items()}
     yield Paragraph(tuple(_answer(programs, whole, names)), "answer")
     yield paragraph(*_facts(programs, whole))
-    if len(programs) > 1:
-        yield _traces(programs)
+    yield from ranks_blocks(programs, whole, names)
     tables = tuple(_table(part, top, names, keys) for part in _lists(whole))
     if by is not None:
         yield groups_table(whole, by, names, top)
@@ -158,8 +157,10 @@ def _blocks(
         yield from _drawn(programs, whole, names)
         yield Folded("All kernels", tables, on_text=False)
         yield groups_on_page(whole, names)
-    yield from _elsewhere(programs, whole, names)
+    yield from communication_blocks(programs, top)
+    yield from _elsewhere(programs, whole)
     yield from _gaps(programs, names)
+    yield from beside_kernels(programs)
     yield from fusion_blocks(programs)
     commands = profile_commands(whole.kernels)
     steps: list[Words] = [*_before_profiling(programs, whole), *map(code, commands)]
@@ -167,7 +168,8 @@ def _blocks(
         yield Heading("Profile next" if len(steps) == len(commands) else "Next", 3)
         yield bullets(steps, numbered=True)
     if commands:
-        yield Paragraph((_FROM_BEGIN,), "note")
+        is_skipped = any("--launch-skip" in command for command in commands)
+        yield Paragraph((_FROM_BEGIN if is_skipped else _PROGRAM,), "note")
     if notes := _notes(programs):
         yield Paragraph(tuple(f"note: {note}" for note in notes), "note")
     if legend := [*_legend(whole.kernels[:_ON_PAGE])]:
@@ -191,9 +193,9 @@ def _drawn(programs: Sequence[Program], whole: Joined, names: Mapping[str, str])
         yield Columns(tuple((block,) for block in beside if block is not None))
 
 
+_PROGRAM = "`PROGRAM` is what was traced."
 _FROM_BEGIN = (
-    "`--launch-skip` counts a function's launches from where the trace begins: add those before it. `PROGRAM` is what "
-    "was traced."
+    f"`--launch-skip` counts a function's launches from where the trace begins: add those before it. {_PROGRAM}"
 )
 
 
@@ -206,11 +208,12 @@ def _answer(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]
     if wall_ns and idle_ns >= _LEAST_LINE * wall_ns:
         idle = f"GPU idle {percent(idle_ns / wall_ns)} of {duration(wall_ns)}."
         lines.append((idle_ns, idle))
-    time_ns, alone_ns = sum(one.time_ns for one in waits), sum(one.alone_ns for one in waits)
+    time_ns, alone_ns = sum(one.time_ns for one in waits), sum(one.alone_ns or 0 for one in waits)
+    is_alone_known = all(one.alone_ns is not None for one in waits)
     if whole.time_ns and time_ns >= _LEAST_LINE * whole.time_ns:
         alone = f"no other kernel runs for {duration(alone_ns)} of it" if alone_ns else "other kernels hide all of it"
         waiting = f"Communication takes {percent(time_ns / whole.time_ns)} of the kernels' time, {duration(time_ns)}"
-        lines.append((alone_ns, f"{waiting}; {alone}."))
+        lines.append((alone_ns, f"{waiting}; {alone}.") if is_alone_known else (time_ns, f"{waiting}."))
     known = [one for one in whole.kernels if one.gain_ns and one.by in {"gain", "limit"}]
     if known:
         won_ns = sum(one.gain_ns or 0.0 for one in known)
@@ -231,7 +234,7 @@ def _won_of_operators(known: Sequence[ProgramKernel], won_ns: float) -> tuple[st
     for one in known:
         won[one.operator or ""] += round(one.gain_ns or 0.0)
     of_each: list[Words] = [
-        (code(_cut(name)) if name else Span("no operator"), f" {duration(time_ns)}")
+        (code(cut(name)) if name else Span("no operator"), f" {duration(time_ns)}")
         for name, time_ns in won.most_common()
     ]
     each = (": ", *few(of_each, 3)) if len(of_each) > 1 else ""
@@ -263,47 +266,13 @@ def _facts(programs: Sequence[Program], whole: Joined) -> Iterator[Words]:
 
 def _where(one: ProgramKernel) -> str:
     where = _from(one)
-    return f", from {_cut(where)}" if where else ""
+    return f", from {cut(where)}" if where else ""
 
 
 def _from(one: ProgramKernel) -> str:
     """Say where most of a kernel comes from: module and line, else its range; of a file its name, and no folder."""
     line = ", ".join(part.rpartition("/")[2] for part in (one.code or "").split(", "))
     return ", ".join(filter(None, (one.module, line))) or without_step(one.nvtx_range)
-
-
-def _file_name(program: Program) -> str:
-    return program.source.replace("\\", "/").rpartition("/")[2]
-
-
-def _cut(text: str) -> str:
-    return cut_middle(text, _LONGEST)
-
-
-def _traces(programs: Sequence[Program]) -> Table:
-    """Set several timelines side by side."""
-    columns = (
-        Column("trace", fit="name", least=12, most=40),
-        Column("rank", right=True, worth=SPARE),
-        Column("kernels", right=True, worth=9),
-        Column("idle", right=True, worth=8),
-        Column("communication", right=True, worth=8),
-        Column("alone", right=True, worth=7),
-        Column("to win", right=True, worth=7),
-    )
-    rows = tuple(
-        (
-            code(_file_name(one)),
-            "" if one.rank is None else str(one.rank),
-            duration(one.time_ns),
-            percent(one.unprofiled.gap_share),
-            duration(one.communication.time_ns) if one.communication else "",
-            duration(one.communication.alone_ns) if one.communication else "",
-            duration(one.gain_ns),
-        )
-        for one in programs
-    )
-    return Table(columns, rows, label="Traces")
 
 
 def _lists(whole: Joined) -> Iterator[_List]:
@@ -347,9 +316,9 @@ def _row(one: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:
         duration(one.launch_ns),
         floor,
         duration(one.gain_ns),
-        code(_cut(one.operator)) if one.operator else "",
-        code(_cut(one.shape)) if one.shape else "",
-        code(_cut(_from(one))) if _from(one) else "",
+        code(cut(one.operator)) if one.operator else "",
+        code(cut(one.shape)) if one.shape else "",
+        code(cut(_from(one))) if _from(one) else "",
         _class(one),
         si(one.flop, "FLOP"),
         si(one.moved_bytes, "B"),
@@ -404,21 +373,12 @@ def _chosen_cell(key: Key, one: ProgramKernel) -> Words:
         return quantity(value, key.unit)
     if isinstance(value, (list, tuple)):
         return " ".join(map(str, value)) or "-"
-    return Span(_cut(str(value)), "literal")
+    return Span(cut(str(value)), "literal")
 
 
-def _elsewhere(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
-    """Say what stands in no list: communication, kernels at their floor, and operators of which no floor is known."""
+def _elsewhere(programs: Sequence[Program], whole: Joined) -> Iterator[Block]:
+    """Say what stands in no list: kernels at their floor, and operators of which no floor is known."""
     lines: list[Words] = []
-    waits: Counter[str] = Counter()
-    for one in whole.kernels:
-        if one.is_communication:
-            waits[one.function] += one.time_ns
-    if waits:
-        named: list[Words] = [
-            (code(_cut(function)), f" ({duration(time_ns)})") for function, time_ns in waits.most_common()
-        ]
-        lines.append(("Communication: ", *few(named, 3), *_last_rank(programs, whole, names), "."))
     at_floor = [one for one in whole.kernels if one.by == "floor"]
     if at_floor:
         share = percent(sum(one.share for one in at_floor))
@@ -436,31 +396,8 @@ def _elsewhere(programs: Sequence[Program], whole: Joined, names: Mapping[str, s
     yield paragraph(*lines)
 
 
-def _last_rank(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> tuple[str | Span, ...]:
-    """Name the process that the others wait for, where one comes last."""
-    one = whole.waited_for
-    if one is None:
-        return ()
-    own_ns = one.communication.time_ns if one.communication else 0
-    others = [other.communication.time_ns for other in programs if other is not one and other.communication]
-    return (
-        "; all wait for ",
-        code(_file_name(one)),
-        f", rank {one.rank}: it communicates for {duration(own_ns)}, the others for {duration(min(others))} or more",
-        *_slower(whole, names),
-    )
-
-
-def _slower(whole: Joined, names: Mapping[str, str]) -> tuple[str | Span, ...]:
-    """Name the kernel that takes longer in the process that all wait for."""
-    if whole.slower is None:
-        return ()
-    one, usual_ns = whole.slower
-    return ", and ", code(names[one.name]), f" takes {duration(one.time_ns)} there, {duration(usual_ns)} elsewhere"
-
-
 def _named(operator: str | None, share: float) -> Words:
-    label = code(_cut(operator)) if operator else Span("kernels without an operator")
+    label = code(cut(operator)) if operator else Span("kernels without an operator")
     return label, f" ({percent(share)})"
 
 
@@ -470,13 +407,13 @@ def _gaps(programs: Sequence[Program], names: Mapping[str, str]) -> Iterator[Blo
     told = program.unprofiled
     if not told.gap_ns:
         return
-    of = f" in {_file_name(program)}" if len(programs) > 1 else ""
+    of = f" in {file_name(program)}" if len(programs) > 1 else ""
     yield Heading(f"Gaps{of}", 3)
     lines: list[Words] = [f"idle for {duration(told.gap_ns)}, {percent(told.gap_share)} of {duration(told.wall_ns)}"]
     bare = short_names(gap.name for gap in told.gaps_after if gap.name)
     after: list[Words] = [
         (
-            code(_cut(bare[gap.name])) if gap.name else Span("copies" if told.launches else "copies and graphs"),
+            code(cut(bare[gap.name])) if gap.name else Span("copies" if told.launches else "copies and graphs"),
             f" ({duration(gap.gap_ns)}, {count(gap.count, 'gap')})",
         )
         for gap in told.gaps_after
@@ -502,7 +439,7 @@ def _stretch(one: Stretch, names: Mapping[str, str]) -> tuple[str | Span, ...]:
     where = one.module or one.nvtx_range
     return (
         f"{duration(one.wall_ns)} from {duration(one.start_ns)} on",
-        *((" in ", code(_cut(where))) if where else ()),
+        *((" in ", code(cut(where))) if where else ()),
         ", from ",
         code(names[one.first]),
         " to ",
@@ -517,7 +454,7 @@ def _notes(programs: Sequence[Program]) -> list[str]:
         for note in dict.fromkeys(program.notes):
             whose.setdefault(note, []).append(program)
     return [
-        note if len(own) == len(programs) else f"{_file_name(own[0])}{_more(len(own) - 1)}: {note}"
+        note if len(own) == len(programs) else f"{file_name(own[0])}{_more(len(own) - 1)}: {note}"
         for note, own in whose.items()
     ]
 
@@ -543,6 +480,12 @@ def _before_profiling(programs: Sequence[Program], whole: Joined) -> Iterator[Wo
         yield "record the trace again with `record_shapes=True`: sizes of operators tell how far each is from its floor"
 
 
+def _asked(one: ProgramKernel) -> str:
+    """Write the function as ncu takes it; of a name that a table cut, by how it begins."""
+    known = one.function.rstrip(".\u2026")
+    return cut_end(one.function, LONGEST) if known == one.function else f"regex:^{re.escape(known)}"
+
+
 def profile_commands(kernels: Sequence[ProgramKernel]) -> list[str]:
     """Write the commands that profile a typical launch of the kernels with most at stake, at most three."""
     return [
@@ -551,7 +494,7 @@ def profile_commands(kernels: Sequence[ProgramKernel]) -> list[str]:
                 "rooflens",
                 "profile",
                 "--kernel",
-                cut_end(one.function, _LONGEST),
+                _asked(one),
                 *(("--launch-skip", str(one.launch)) if one.launch else ()),
                 "--launch-count",
                 "1",

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+from rooflens.format import cut_middle
+
+if TYPE_CHECKING:
+    from rooflens.model.program.program import Program
+
+LONGEST = 300
+"""Characters of a name in a sentence or a cell: a trace may hold any text."""
 
 _STEP = re.compile(r"^ProfilerStep#(?:\d+|\*)(?:/|$)")
 
@@ -10,3 +19,13 @@ _STEP = re.compile(r"^ProfilerStep#(?:\d+|\*)(?:/|$)")
 def without_step(nvtx_range: str | None) -> str:
     """Leave out the range that PyTorch's profiler opens around each step, which says nothing of the place."""
     return _STEP.sub("", nvtx_range or "")
+
+
+def file_name(program: Program) -> str:
+    """Return the name of a program's timeline, without its folder."""
+    return program.source.replace("\\", "/").rpartition("/")[2]
+
+
+def cut(text: str) -> str:
+    """Cut a text of a trace to the length of a name."""
+    return cut_middle(text, LONGEST)

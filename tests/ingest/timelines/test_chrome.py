@@ -42,7 +42,19 @@ def test_kernels_come_in_order_with_what_launched_them(tmp_path: Path) -> None:
     timeline = read_trace(write_trace(tmp_path / "t.json", _step()))
     relu, gemm = timeline.kernels
     assert gemm == KernelEvent(
-        "gemm", (2, 1, 1), (128, 1, 1), 60_000, 9_125, 0, 7, "step", "aten::addmm", "Linear_0", "train.py:12", gemm.call
+        "gemm",
+        (2, 1, 1),
+        (128, 1, 1),
+        60_000,
+        9_125,
+        0,
+        7,
+        "step",
+        "aten::addmm",
+        "Linear_0",
+        "train.py:12",
+        gemm.call,
+        launched_by=gemm.launched_by,
     )
     assert 0 != gemm.call != relu.call
     assert (relu.name, relu.operator, relu.module, relu.nvtx_range) == ("relu", "aten::relu", "ReLU_0", "step/inner")
@@ -153,7 +165,7 @@ def test_copies_old_categories_and_two_gpus(tmp_path: Path) -> None:
     copy = kernel("Memcpy HtoD", 5, 2.5) | {"cat": "gpu_memcpy"}
     first, second = kernel("a", 10) | {"cat": "Kernel"}, kernel("b", 20, device=1, stream=9)
     timeline = read_trace(write_trace(tmp_path / "t.json", [second, copy, first], deviceProperties=devices))
-    assert timeline.others == (BusyEvent(5_000, 2_500, 0, 7),)
+    assert timeline.others == (BusyEvent(5_000, 2_500, 0, 7, name="Memcpy HtoD"),)
     assert [(one.name, one.device, one.stream) for one in timeline.kernels] == [("a", 0, 7), ("b", 1, 9)]
     assert timeline.gpu is None
     alone = read_trace(write_trace(tmp_path / "t.json", [second], deviceProperties=devices))
