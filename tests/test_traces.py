@@ -412,7 +412,7 @@ def test_traces_of_several_ranks_are_one_list_that_names_the_one_they_wait_for(t
         write_trace(tmp_path / f"rank{rank}.json", events, distributedInfo=info)
     shown = run(tmp_path).stdout
     assert "3 traces, 2 kernels, 6 launches, 3.00 ms of kernel time" in shown
-    assert "all wait for rank2.json, rank 2: it communicates for 20.0 µs, the others for 400 µs or more" in shown
+    assert "All wait for rank 2, rank2.json: it comes 385 µs late in all, over 1 collective." in shown
     assert "own takes 980 µs there, 595 µs elsewhere" in shown
     (row,) = [line for line in shown.splitlines() if line.startswith("own ")]
     assert row.split()[1:3] == ["2.17", "ms"]

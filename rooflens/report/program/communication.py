@@ -14,6 +14,8 @@ from rooflens.report.program.words import cut, file_name
 _ON_PAGE = 200
 """Collectives that a page lists."""
 
+_UNKNOWN = duration(None)
+
 _MOSTLY = 0.8
 """From this part on, lateness is that of the first collectives."""
 
@@ -140,7 +142,7 @@ def ranks_blocks(programs: Sequence[Program], whole: Joined, names: Mapping[str,
                 duration(program.gain_ns),
             )
         )
-    filled = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+    filled = [place for place in range(len(columns)) if any(row[place] not in {"", _UNKNOWN} for row in rows)]
     yield Table(
         tuple(columns[place] for place in filled),
         tuple(tuple(row[place] for place in filled) for row in rows),
@@ -151,6 +153,8 @@ def ranks_blocks(programs: Sequence[Program], whole: Joined, names: Mapping[str,
         yield paragraph(*late_lines(whole.waited_for, whole, names))
     if any(one.compared for one in whole.ranks):
         yield Paragraph((_RANKS_NOTE,), "note")
+    elif any(one.exposed_ns for one in whole.ranks):
+        yield Paragraph(("no collectives of these ranks agree in number and kind, so that none were compared",), "note")
 
 
 def late_lines(late: Late, whole: Joined, names: Mapping[str, str]) -> Iterator[Words]:
@@ -167,8 +171,8 @@ def late_lines(late: Late, whole: Joined, names: Mapping[str, str]) -> Iterator[
         least = f", the others for {duration(min(others))} or more" if others else ""
         yield (*who, f": it communicates for {duration(own_ns)}{least}.")
     else:
-        yield (*who, f": it comes {duration(rank.late_ns)} late to {count(rank.compared, 'collective')}.")
-    if late.first_ns and rank.late_ns and late.first_ns >= _MOSTLY * rank.late_ns:
+        yield (*who, f": it comes {duration(rank.late_ns)} late in all, over {count(rank.compared, 'collective')}.")
+    if rank.compared > 1 and late.first_ns >= _MOSTLY * (rank.late_ns or 0):
         yield "Most of that is at the first one, to which a rank also comes late whose recording began late."
     if late.reason == "host":
         yield (f"Its GPU is idle for {duration(late.more_ns)} more before these: the host is late", *_in(late), ".")
