@@ -140,6 +140,19 @@ def test_no_floor_of_a_published_trace_is_above_its_measured_time() -> None:
     assert "record_param_comms" not in {one["operator"] for one in document["unknown_operators"]}
 
 
+@pytest.mark.skipif(not OUTCOMES.is_dir(), reason="the published timelines are not here")
+def test_no_floor_of_any_timeline_is_above_its_time() -> None:
+    """Whatever the GPU, no row's floor is longer than it took, and nothing that could be fused saves more than it."""
+    paths = [path for path in sorted(OUTCOMES.glob("*.json.gz")) if "benchmark_result" not in path.name]
+    assert len(paths) > 3
+    offenders = []
+    for path in paths:
+        (program,) = read_programs([path], gpu="h100-sxm")
+        offenders += [(path.name, one.name) for one in program.every if (one.floor_ns or 0.0) > one.time_ns]
+        offenders += [(path.name, one.first) for one in program.fusions if one.saved_ns > one.time_ns]
+    assert offenders == []
+
+
 MODULES = 12
 SLOW = {37: 3.0, 101: 2.5, 166: 4.0}
 """Kernels that were made slow -> their slowdown."""

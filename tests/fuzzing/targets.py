@@ -317,7 +317,7 @@ _GIVEN = {
 }
 
 
-_OF_OTHERS = {"max-tokens", "link", "network-gb-per-s"}
+_OF_OTHERS = {"by", "max-tokens", "link", "network-gb-per-s"}
 """Options that a command refuses without another one, or for another kind of what it is about."""
 
 
