@@ -180,7 +180,7 @@ def test_a_comparison_is_that_of_a_script(names: tuple[str, str]) -> None:
         assert sum(ours.values()) == pytest.approx(sum(script.values()), rel=1e-3)
         apart = {name for name, time_ns in script.items() if ours[name] != pytest.approx(time_ns, rel=1e-3, abs=2)}
         # Of one operator with one shape, several kernels are one row, under the name of the longest.
-        assert len(apart) < 0.05 * len(script) > 5
+        assert len(apart) < 0.1 * len(script) > 10
 
 
 def _kernels_of_a_step(path: Path) -> dict[str, float]:
