@@ -358,6 +358,10 @@ def timelines_in(folder: Path, *, beside_reports: bool = False) -> tuple[Path, .
     return tuple(path for path in found if path.suffix not in NSYS_REPORTS or path.with_suffix("") not in exports)
 
 
+_JSON = re.compile(rb"\s*(?:\{|\[\s*[\[{\]])")
+"""The begin of a trace, in which a search for a table takes longer than to read it; a log may begin with `[`."""
+
+
 def is_timeline(path: str | os.PathLike[str]) -> bool:
     """Return whether a file is a timeline, by its content or a Nsight Systems file name; False for a folder."""
     file = Path(path)
@@ -384,7 +388,7 @@ def is_summary(file: Path) -> bool:
         parts = [next(chunks(file), b"")[:_SEARCHED_BYTES]] if is_packed(file) else _ends(file)
     except (InputError, OSError):
         return False
-    if not any(parts) or (b"\0" in parts[0] and not is_utf16(parts[0])):
+    if not any(parts) or _JSON.match(parts[0]) or (b"\0" in parts[0] and not is_utf16(parts[0])):
         return False
     encoding = encoding_of(parts[0])
     if not any(

@@ -1,0 +1,206 @@
+"""Where the time of a program goes: parts that add up, idle time with its cause, graphs that are never idle, steps."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.timelines import Launched, write_export
+from support.traces import host, kernel, launch, write_trace
+
+from rooflens.model.program.comparison import compare_programs
+from rooflens.model.program.program import Program
+from rooflens.programs import read_programs
+from rooflens.report.program.parts import next_steps, whole_of
+
+HTA = Path(__file__).parents[4] / "shared" / "outcomes" / "timelines"
+TRACES = [f"hta_{name}.json.gz" for name in ("control", "test", "sampled_rank-0", "sampled_rank-1", "triton_example")]
+
+
+def read(path: Path, gpu: str | None = None) -> Program:
+    """Read one trace."""
+    return read_programs([path], gpu)[0]
+
+
+def published(name: str) -> Path:
+    """Return a published trace; skip where there is none."""
+    if not (HTA / name).is_file():
+        pytest.skip(f"no {name}: it is one of HolisticTraceAnalysis' fixtures")
+    return HTA / name
+
+
+def added(program: Program) -> int:
+    """Add the parts up."""
+    return sum(getattr(program.parts, name) for name in program.parts.__struct_fields__ if name != "wall_ns")
+
+
+def test_each_instant_is_in_one_part(tmp_path: Path) -> None:
+    """Kernels hide communication and copies, communication hides copies; what is left is idle. Worked out by hand."""
+    events = [
+        kernel("gemm", 0, 100),
+        kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 50, 100, stream=20),  # 50 alone
+        {**kernel("Memcpy HtoD (Pinned -> Device)", 140, 60, stream=22), "cat": "gpu_memcpy"},  # 50 alone
+        kernel("gemm", 300, 10),  # after 100 of nothing
+    ]
+    parts = read(write_trace(tmp_path / "t.json", events)).parts
+    assert (parts.wall_ns, parts.kernels_ns, parts.open_ns) == (310_000, 110_000, 110_000)
+    assert (parts.communication_ns, parts.copies_ns, parts.idle_ns) == (50_000, 50_000, 100_000)
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("name", TRACES)
+def test_parts_add_up_and_what_is_next_is_about_the_largest(name: str) -> None:
+    """To the nanosecond, on every published trace; profiling is the first step only where kernels are the largest."""
+    program = read(published(name))
+    whole = whole_of([program])
+    assert added(program) == program.parts.wall_ns > 0
+    assert sum(one.gap_ns for one in program.idle) == program.parts.idle_ns
+    starts = {"idle": "GPU idle", "communication": "Communication", "copies": "Copies"}
+    largest = program.parts.largest
+    assert largest is None or whole.headline.startswith(starts.get(largest, ("Kernels", "Faster kernels")))
+    assert largest not in starts or next(next_steps(whole), None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "operator", "call", "events"),
+    [
+        ("launching", "aten::mm", None, [host("cpu_op", "aten::mm", 20, 60), launch(25, 2, 50)]),
+        (
+            "synchronizing",
+            "aten::item",
+            "cudaStreamSynchronize",
+            [
+                host("cpu_op", "aten::item", 5, 20),
+                host("cuda_runtime", "cudaStreamSynchronize", 6, 15),
+                launch(70, 2),
+            ],
+        ),
+        ("host", "aten::to", None, [host("cpu_op", "aten::to", 12, 490), launch(505, 2)]),
+        ("queued", None, None, [launch(6, 2)]),
+    ],
+)
+def test_a_gap_has_the_cause_that_its_thread_shows(
+    tmp_path: Path, kind: str, operator: str | None, call: str | None, events: list[dict[str, Any]]
+) -> None:
+    """A kernel of 10 us, a gap, another kernel: what the thread that launched the second did in between."""
+    begin = 510 if kind == "host" else 80
+    both = [launch(0, 1), kernel("one", 10, 10, correlation=1), kernel("two", begin, 10, correlation=2)]
+    (cause,) = read(write_trace(tmp_path / "t.json", [*both, *events])).idle
+    assert (cause.kind, cause.operator, cause.call) == (kind, operator, call)
+    assert cause.gap_ns == (begin - 20) * 1000
+
+
+def test_a_graph_without_records_is_unknown_and_never_idle(tmp_path: Path) -> None:
+    """In both formats; one that was recorded as a whole is busy, and the hint says how to see its kernels."""
+    events = [
+        *(launch(0, 1), kernel("one", 10, 10, correlation=1)),
+        host("cuda_runtime", "cudaGraphLaunch", 22, 4, correlation=2),
+        host("cuda_runtime", "cudaStreamSynchronize", 30, 900),
+        *(launch(940, 3), kernel("two", 950, 10, correlation=3)),
+    ]
+    kineto = read(write_trace(tmp_path / "t.json", events))
+    assert added(kineto) == kineto.parts.wall_ns
+    assert kineto.parts.unknown_ns > 0.9 * kineto.parts.wall_ns > 10 * kineto.parts.idle_ns
+    assert kineto.graph_hint
+    launched = [Launched("one", 0, 100_000), Launched("two", 900_000, 1_000_000)]
+    whole = read(write_export(tmp_path / "t.sqlite", launched, graphs=((0, 100_000, 900_000),)))
+    assert (whole.parts.graphs_ns, whole.parts.idle_ns) == (800_000, 0)
+    assert "--cuda-graph-trace=node" in (whole.graph_hint or "")
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("name", ["hta_control.json.gz", "hta_sampled_rank-0.json.gz", "hta_sampled_rank-1.json.gz"])
+def test_work_that_was_launched_already_is_what_a_script_counts(name: str) -> None:
+    """A second reading of the trace: gaps of the GPU whose work was launched before their first half was over."""
+    program = read(published(name))
+    events = json.loads(gzip.decompress((HTA / name).read_bytes()), strict=False)["traceEvents"]
+    gpu = [
+        one for one in events if one.get("cat") in {"kernel", "Kernel", "gpu_memcpy", "gpu_memset", "Memcpy", "Memset"}
+    ]
+    calls: dict[int, float] = {}
+    for one in events:
+        if one.get("cat") in {"cuda_runtime", "Runtime", "cuda_driver"} and "correlation" in one.get("args", {}):
+            calls[one["args"]["correlation"]] = max(one["ts"] + one["dur"], calls.get(one["args"]["correlation"], 0.0))
+    kernels = [one for one in gpu if one["cat"] in {"kernel", "Kernel"}]
+    first = min(one["ts"] for one in kernels)
+    last = max(one["ts"] + one["dur"] for one in kernels)
+    queued, end = 0.0, first
+    for one in sorted(gpu, key=lambda one: (one["ts"], one["dur"])):
+        if one["ts"] < first or one["ts"] > last:
+            continue
+        if one["ts"] > end:
+            returned = calls.get(one["args"].get("correlation"))
+            if returned is not None and returned <= end + (one["ts"] - end) / 2:
+                queued += one["ts"] - end
+        end = max(end, one["ts"] + one["dur"])
+    assert program.parts.queued_ns == pytest.approx(1000 * queued, rel=0.02)
+
+
+def test_steps_are_what_the_profiler_marks(tmp_path: Path) -> None:
+    """Three marked steps of two kernels each are found as such; four kernels that do not repeat make no step."""
+    marked: list[dict[str, Any]] = []
+    for step in range(3):
+        at = 100.0 * step
+        marked.append(host("user_annotation", f"ProfilerStep#{step + 7}", at, 95))
+        for place, name in enumerate(("gemm", "softmax")):
+            number = 2 * step + place + 1
+            marked += [launch(at + 5 + 10 * place, number), kernel(name, at + 20 + 30 * place, 25, correlation=number)]
+    program = read(write_trace(tmp_path / "marked.json", marked))
+    assert ([one.name for one in program.steps], program.steps_by) == (
+        ["ProfilerStep#7", "ProfilerStep#8", "ProfilerStep#9"],
+        "ProfilerStep",
+    )
+    assert [(one.launches, one.kernel_ns) for one in program.steps] == [(2, 50_000)] * 3
+    assert sum(one.wall_ns for one in program.steps) == 255_000  # from the first kernel to the end of the last
+    never = [kernel(name, 30.0 * at, 20) for at, name in enumerate("abcd")]
+    assert read(write_trace(tmp_path / "never.json", never)).steps == ()
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    "names", [("hta_control", "hta_test"), ("hta_sampled_rank-0", "hta_sampled_rank-1")], ids=["pair", "ranks"]
+)
+def test_a_comparison_is_that_of_a_script(names: tuple[str, str]) -> None:
+    """Kernels of a step by name on both sides, from the raw JSON; and differences add up to that of the step."""
+    paths = [published(f"{name}.json.gz") for name in names]
+    sides = [read_programs([path]) for path in paths]
+    found = compare_programs((sides[0], sides[1]), names, anyway=True)
+    assert sum(one.lost_ns for one in found.changes) == pytest.approx(found.lost_ns, abs=2)
+    for path, amount_of in zip(paths, ("base", "head"), strict=True):
+        ours: Counter[str] = Counter()
+        for one in found.kernels:
+            amount = getattr(one, amount_of)
+            ours[one.name if amount_of == "head" else one.was or one.name] += amount.time_ns if amount else 0.0
+        script = _kernels_of_a_step(path)
+        assert sum(ours.values()) == pytest.approx(sum(script.values()), rel=1e-3)
+        apart = {name for name, time_ns in script.items() if ours[name] != pytest.approx(time_ns, rel=1e-3, abs=2)}
+        # Of one operator with one shape, several kernels are one row, under the name of the longest.
+        assert len(apart) < 0.1 * len(script) > 10
+
+
+def _kernels_of_a_step(path: Path) -> dict[str, float]:
+    events = json.loads(gzip.decompress(path.read_bytes()), strict=False)["traceEvents"]
+    steps = sorted(
+        (one["ts"], one["ts"] + one["dur"])
+        for one in events
+        if str(one.get("name", "")).startswith("ProfilerStep#") and one.get("cat") in {"user_annotation", "cpu_op"}
+    )
+    begins = [begin for begin, _ in steps]
+    launched = {
+        one["args"]["correlation"]: one["ts"]
+        for one in events
+        if one.get("cat") in {"cuda_runtime", "Runtime"} and "correlation" in one.get("args", {})
+    }
+    times: defaultdict[str, float] = defaultdict(float)
+    for one in events:
+        if one.get("cat") in {"kernel", "Kernel"} and not one["name"].startswith("nccl"):
+            moment = launched.get(one["args"].get("correlation"))
+            place = -1 if moment is None else bisect_right(begins, moment) - 1
+            if place >= 0 and (moment <= steps[place][1] or place < len(steps) - 1):
+                times[one["name"]] += 1000 * one["dur"] / len(steps)
+    return dict(times)
