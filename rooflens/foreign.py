@@ -41,16 +41,26 @@ class Foreign(NamedTuple):
         return f"this is {self.what}: {self.instead}"
 
 
+_READ = "`rooflens FILE` reads it, and --timeline beside a report"
 _NSYS = "`nsys profile --trace=cuda,nvtx --export=sqlite PROGRAM` writes a `.sqlite` that is read"
 _NCU = "profile with Nsight Compute: `ncu --set full -o REPORT PROGRAM`"
 _XPLANE = "a trace of JAX or TensorFlow (XPlane)"
 _UNDER_NSYS = f"run the program under nsys: {_NSYS}"
+_COUNTS, _NAMES = ("instances", "count", "operations", "num calls"), ("name", "operation", "range")
+_SUMMARY = (
+    *(("self cpu", calls) for calls in ("# of calls", "number of calls")),
+    *((total, amount, name) for total in ("total time (", "total time(") for amount in _COUNTS for name in _NAMES),
+    ("start (", "duration (", "strm", "name"),
+    ("kernel start", "kernel dur"),
+)
+"""Headings of the tables that PyTorch's profiler and `nsys stats` print."""
+
 _AMD = "rooflens reads profiles of NVIDIA's GPUs alone"
 
 FOREIGN: tuple[Foreign, ...] = (
     Foreign(
         "an SQLite file, perhaps of Nsight Systems",
-        "`rooflens FILE` reads it, and --timeline beside a report",
+        _READ,
         magic=(0, b"SQLite format 3\0"),
     ),
     Foreign(
@@ -157,8 +167,9 @@ FOREIGN: tuple[Foreign, ...] = (
     ),
 )
 
+_SUMMED = Foreign("a table of times that another profiler printed", _READ)
 _TRACE_KEYS = (b'"traceEvents"', b'"schemaVersion"', b'"ph"', b'"deviceProperties"')
-_TRACE = Foreign("a trace, as PyTorch's profiler writes it", "`rooflens FILE` reads it, and --timeline beside a report")
+_TRACE = Foreign("a trace, as PyTorch's profiler writes it", _READ)
 
 
 def foreign_content(head: bytes) -> Foreign | None:
@@ -191,7 +202,18 @@ def by_tables(names: Iterable[str]) -> Foreign | None:
 def by_lines(lines: Iterable[str]) -> Foreign | None:
     """Name a text by the first of its lines that one of these has; None if there is none."""
     known = _lines()
-    return next((one for line in lines for one, pattern in known if pattern.search(line)), None)
+    for line in lines:
+        if is_summary_heading(line):
+            return _SUMMED
+        if (found := next((one for one, pattern in known if pattern.search(line)), None)) is not None:
+            return found
+    return None
+
+
+def is_summary_heading(line: str) -> bool:
+    """Return whether a line has the headings of a table that PyTorch's profiler or `nsys stats` prints."""
+    small = line.casefold()
+    return any(all(word in small for word in words) for words in _SUMMARY)
 
 
 @lru_cache(maxsize=1)

@@ -27,6 +27,7 @@ from typing import Any
 
 from msgspec import Struct, field
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
+from support.printed_tables import AVERAGES, KERN_SUM, TRACE, average, averages, column, separated, summed
 from support.timelines import Launched, write_export
 
 MOST_SECONDS, MOST_STOP_SECONDS = 10.0, 1.0
@@ -89,7 +90,7 @@ def attacks(folder: Path, count: int, seed: int, real: Sequence[Path] = ()) -> I
         real: Timelines to damage beside synthetic ones.
     """
     chance = Random(seed)  # noqa: S311 - repeatable, not secret
-    return islice(chain(_by_statement(folder), _large(folder), _damaged(folder, chance, real)), count)
+    return islice(chain(_printed(), _by_statement(folder), _large(folder), _damaged(folder, chance, real)), count)
 
 
 def try_timelines(folder: Path, found: Iterator[Attack], real: Sequence[Path] = ()) -> Tally:
@@ -104,7 +105,7 @@ def try_timelines(folder: Path, found: Iterator[Attack], real: Sequence[Path] = 
         tally.count += 1
         lost_count = len(tally.losses)
         before = set(folder.iterdir())
-        for command in ("analyze", "annotate")[: 1 if ending == ".sqlite" else 2]:
+        for command in ("analyze", "annotate")[: 2 if ending.startswith(".json") else 1]:
             _try(tally, f"{file.name}, {kind}, {command}", _arguments(command, file, report), kind)
             _output(file).unlink(missing_ok=True)
         if beside := set(folder.iterdir()) - before:
@@ -136,6 +137,10 @@ def _try(tally: Tally, what: str, arguments: Sequence[str], kind: str) -> None:
 
 
 def _arguments(command: str, file: Path, report: Path) -> tuple[str, ...]:
+    if (
+        command == "analyze" and file.suffix == ".txt"
+    ):  # a printed summary is a program, not only what is beside a report
+        return (command, str(file), "--gpu", "h100-sxm", "--format", "json")
     if command == "analyze":
         return (command, str(report), "--timeline", str(file), "--format", "json")
     return (command, str(file), str(report), "-o", str(_output(file)), "--force")
@@ -287,6 +292,62 @@ def _scripts() -> Iterator[tuple[str, str]]:
     )
 
 
+def _printed() -> Iterator[Attack]:
+    """Yield tables of other profilers made to cost time and memory, or to be read wrongly."""
+    for kind, text in _tables():
+        yield f"printed, {kind}", ".txt", text.encode("utf-8", "surrogateescape")
+
+
+def _tables() -> Iterator[tuple[str, str]]:
+    """Yield printed texts."""
+    by_shape = (*AVERAGES, "Input Shapes")
+    kernels = [summed(at + 1, 1, f"{at}" + "k" * 200) for at in range(20_000)]
+    yield "rows without end", separated(KERN_SUM, kernels)
+    yield "rows under dashes", column(KERN_SUM, kernels)
+    yield "names of 200 kB", separated(KERN_SUM, [summed(9, 1, f"{at}" + "k" * 200_000) for at in range(50)])
+    yield "one line of 30 MB", "Total Time (ns)" + " Instances" * 3_000_000 + " Name"
+    yield "headings without end", "Total Time (ns)  Instances  Name\n" * 100_000
+    yield "headings in one line", "Total Time (ns)  Instances  " * 100_000
+    yield "starts in one line", "Start (ns)" * 100_000
+    yield "averages in one line", "Self CPU %" * 100_000
+    yield "columns without end", column([*KERN_SUM[:3], *(f"c{at}" for at in range(2000)), "Name"], [])
+    yield "dashes without end", ("--  " * 1_000_000 + "\n") * 8
+    yield "bars without end", "| Total Time (ns) | Instances | Name |\n" + "|---" * 1_000_000
+    yield "quotes that never close", separated(KERN_SUM, kernels[:5]) + '1,2,3,4,5,6,7,8,"' + "x,\n" * 1_000_000
+    yield "numbers of 5,000 digits", separated(KERN_SUM, [("1", "9" * 5000, "9" * 5000, *"12345", "f")] * 100)
+    yield (
+        "numbers beyond any",
+        separated(KERN_SUM, [("1", "1e99", "1e99", *"12345", "f"), ("1", "nan", "inf", *"12345", "f")]),
+    )
+    yield "no launches", separated(KERN_SUM, [("1", "10", "0", *"12345", "f")])
+    yield "times of 10^17", separated(KERN_SUM, [summed(9 * 10**17, 10**17, "f")] * 3)
+    for shapes in (
+        "[" * 5000 + "]" * 5000,
+        "[[" + "9" * 5000 + "]]",
+        "[[-1]]",
+        "[[1e9]]",
+        "__import__('os')",
+        "[[0, 0], [0, 0]]",
+    ):
+        row = average("aten::mm", 1, "1.000us", "9.000ms", shapes)
+        yield "shapes", averages([row], by_shape, shapes_width=max(80, len(shapes)))
+    many = f"[{', '.join(['[2, 2]'] * 9000)}]"
+    yield (
+        "9,000 operands",
+        averages([average("aten::mm", 1, "1.000us", "9.000ms", many)], by_shape, shapes_width=len(many)),
+    )
+    yield "equal times", averages([average(f"op{at % 2}", 1, f"{at % 2}.000us", "9.000ms") for at in range(20_000)])
+    yield "escape codes", averages([average("\x1b]0;title\x07\x1b[2J" * 100, 1, "0.000us", "9.000ms")])
+    yield "starts that run back", separated(TRACE, [_launched_in_table(1000 - at, 5) for at in range(900)])
+    yield "starts beyond any", separated(TRACE, [_launched_in_table(9 * 10**17, 9 * 10**17) for _ in range(9)])
+    yield "cut in a row", column(KERN_SUM, kernels[:50])[:-400]
+
+
+def _launched_in_table(start_ns: int, time_ns: int) -> tuple[str, ...]:
+    sizes = ("4294967296", "-1", "x", "128", "1", "1")
+    return (str(start_ns), str(time_ns), "1", *sizes, *("",) * 7, "GPU (99999)", "1", "7", "f")
+
+
 def _by_statement(folder: Path) -> Iterator[Attack]:
     """Yield exports changed by SQL."""
     for kind, script in _scripts():
@@ -302,9 +363,9 @@ def _large(folder: Path) -> Iterator[Attack]:
     yield "threads times ranges", ".sqlite", _export(folder, launches=threads, ranges=shared)
     copies = [(0, at, 10**9 + at) for at in range(20_000)]
     yield "copies without end", ".sqlite", _export(folder, launches=_launches(20_000, 25), copies=copies)
-    for table, column in (("CUPTI_ACTIVITY_KIND_KERNEL", "demangledName"), ("NVTX_EVENTS", "text")):
+    for table, name in (("CUPTI_ACTIVITY_KIND_KERNEL", "demangledName"), ("NVTX_EVENTS", "text")):
         for length in (1_000_000, 15_000_000):
-            yield f"a {column} of {length:,} bytes in 680 rows", ".sqlite", _shared_text(folder, table, column, length)
+            yield f"a {name} of {length:,} bytes in 680 rows", ".sqlite", _shared_text(folder, table, name, length)
     for depth in (1, 4):
         yield f"pages that stand {depth} times in themselves", ".sqlite", _shared_pages(folder, depth)
     wal = bytearray(_export(folder))

@@ -72,7 +72,7 @@ def refusal(data: bytes) -> InputError:
             "the export holds no launches", f"ncu said: {said}" if said else "check ncu's filters, and export again"
         )
     if (other := by_lines(lines)) is not None and _said(_KINDS[0][0], lines) is None:
-        return InputError(f"{other.what}, which rooflens does not read", other.instead)
+        return InputError(f"not an Nsight Compute report, but {other.what}", other.instead)
     for pattern, what, hint in _KINDS:
         if (said := _said(pattern, lines)) is not None:
             return InputError(what.format(said=said), hint)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from rooflens.addresses import is_remote
 from rooflens.errors import InputError
 from rooflens.files import encoding_of, is_utf16
+from rooflens.foreign import is_summary_heading
 from rooflens.format import natural
 from rooflens.ingest.reports.jobs import Job, jobs_at
 from rooflens.ingest.reports.unpacking import (
@@ -59,14 +60,6 @@ _KEYS = (b'"traceEvents"', b'"deviceProperties"', b'"record_shapes"')
 _EVENT = re.compile(rb'\[\s*\{[^{}]{0,4000}"ph"\s*:')
 """Start of a JSON array of events, which has no keys of its own."""
 
-
-_SUMMARY = re.compile(
-    r"Self CPU (?:total )?%?.{0,400}?(?:# of|Number of) Calls"
-    r"|Total Time ?\(\w+\).{0,400}?(?:Instances|Count|Operations|Num Calls).{0,800}?(?:Name|Operation|Range)"
-    r"|\bStart ?\(\w+\).{0,40}Duration ?\(\w+\).{0,800}?Strm.{0,80}Name|Kernel Start ?\(\w+\).{0,40}Kernel Dur",
-    re.IGNORECASE,
-)
-"""Headings of the tables that PyTorch's profiler and `nsys stats` print, in one line."""
 
 _SEARCHED_BYTES = 1 << 20
 """How much of the begin and of the end of a text is searched for a table: a log may come first."""
@@ -398,7 +391,9 @@ def is_summary(file: Path) -> bool:
     if not any(parts) or _JSON.match(parts[0]) or (b"\0" in parts[0] and not is_utf16(parts[0])):
         return False
     encoding = encoding_of(parts[0])
-    if not any(_SUMMARY.search(part.decode(encoding, "replace")) for part in parts):
+    if not any(
+        map(is_summary_heading, (line for part in parts for line in part.decode(encoding, "replace").splitlines()))
+    ):
         return False
     return not is_table(file, parts[0])
 

@@ -319,9 +319,12 @@ def compare_programs(
             f"give two timelines of one program, before and after a change{'; ' + hint if hint else ''}",
         )
     is_per_step, why_not = _is_per_step(before, after)
+    has_totals = any(one.unprofiled.wall_ns is None for one in (*before, *after))
+    if has_totals:
+        why_not = [_ADDED]
     warnings = [*warnings, *why_not, *_outside(before, after, labels, is_per_step=is_per_step)]
-    one = _Side(before, labels[0], is_per_step=is_per_step)
-    other = _Side(after, labels[1], is_per_step=is_per_step)
+    one = _Side(before, labels[0], is_per_step=is_per_step, has_totals=has_totals)
+    other = _Side(after, labels[1], is_per_step=is_per_step, has_totals=has_totals)
     changes = [*_operators(one, other, by_function=by_function), *_others(one, other)]
     return ProgramComparison(
         one.record(),
@@ -439,11 +442,17 @@ def _outside(
             yield f"{label}: {left:,} of {whole:,} launches belong to no step, and are left out"
 
 
+_ADDED = (
+    "a printed summary does not say when kernels ran: their times are added up on both sides, without idle time and "
+    "overlaps"
+)
+
+
 class _Side:
     """The timelines of one side, with the unit that all of its times are in: a step or a program, of a rank."""
 
-    def __init__(self, programs: Sequence[Program], label: str, *, is_per_step: bool) -> None:
-        self.programs, self.label, self.is_per_step = programs, label, is_per_step
+    def __init__(self, programs: Sequence[Program], label: str, *, is_per_step: bool, has_totals: bool) -> None:
+        self.programs, self.label, self.is_per_step, self.has_totals = programs, label, is_per_step, has_totals
         self.wall_ns = self.mean(lambda one: self.occupancy(one).wall_ns)
         self.hidden_ns = self.mean(lambda one: self._communication_ns(one) - self.occupancy(one).communication_ns)
         self.sheets = [datasheet_of(one.gpu) for one in programs]
@@ -456,7 +465,10 @@ class _Side:
         )
 
     def occupancy(self, program: Program) -> Occupancy:
-        """Return what ran in a program's steps, or in all of it."""
+        """Return what ran in a program's steps, or in all of it; of printed totals, kernels one after the other."""
+        if self.has_totals:
+            waits_ns = sum(one.time_ns for one in program.every if one.is_communication)
+            return Occupancy(program.time_ns, kernels_ns=program.time_ns - waits_ns, communication_ns=waits_ns)
         return program.steps_occupancy if self.is_per_step and program.steps_occupancy else program.occupancy
 
     def mean(self, of: Callable[[Program], float]) -> float:

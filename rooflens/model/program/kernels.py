@@ -78,7 +78,7 @@ class ProgramKernel(Struct, frozen=True):
         shapes: Its launches by grid and block, most time first.
         modules: Its launches by module, most time first.
         wall_ns: Its part of the program's time: an instant in which several kernels run is shared among them; what
-            waits for other GPUs has none.
+            waits for other GPUs has none; None if unknown.
         numbers: What its launches are called in `Lanes`.
         measured: The median launch of the same kernel in a report beside the timeline; None if no report has it.
         in_steps: Those of its launches that belong to steps of the program; None if that has none.
@@ -113,7 +113,7 @@ class ProgramKernel(Struct, frozen=True):
     peak: str | None = None
     shapes: tuple[OfShape, ...] = ()
     modules: tuple[OfModule, ...] = ()
-    wall_ns: float = 0.0
+    wall_ns: float | None = 0.0
     numbers: tuple[int, ...] = ()
     measured: Analysis | None = None
     in_steps: RowSteps | None = None
@@ -188,7 +188,7 @@ def summed(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
         calls=_sum(one.calls for one in rows) if has_floors else None,
         caches=first.caches if has_floors else None,
         gain_ns=_sum(one.gain_ns for one in rows),
-        wall_ns=sum(one.wall_ns for one in rows),
+        wall_ns=_sum(one.wall_ns for one in rows),
         shapes=tuple(
             OfShape(own[0].grid, own[0].block, sum(one.count for one in own), sum(one.time_ns for one in own))
             for own in shapes.values()

@@ -104,11 +104,11 @@ def parted(occupancy: Occupancy, kernels: Iterable[ProgramKernel], idle: Iterabl
         if one.is_communication:
             continue
         if one.gain_ns is None:
-            opened += one.wall_ns
+            opened += one.wall_ns or 0.0
             continue
         part = min(1.0, one.gain_ns / one.time_ns) if one.time_ns else 0.0
-        faster += one.wall_ns * part
-        rest += one.wall_ns * (1.0 - part)
+        faster += (one.wall_ns or 0.0) * part
+        rest += (one.wall_ns or 0.0) * (1.0 - part)
     faster_ns, rest_ns, open_ns = _shared(occupancy.kernels_ns, (faster, rest, opened))
     causes = dict.fromkeys(("launching", "synchronizing", "host", "queued"), 0)
     for cause in idle:

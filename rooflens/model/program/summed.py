@@ -128,6 +128,7 @@ def _row(one: KernelTotal, found: Forecast | None, total_ns: int) -> ProgramKern
         is_communication=waits_for_ranks(function_of(bare_name(one.name))),
         calls=calls if found else None,
         peak=found.peak if found else None,
+        wall_ns=None,
         shapes=(OfShape(one.grid, one.block, one.launches, one.time_ns),),
     )
 

@@ -111,6 +111,8 @@ def looked_at(comparison: ProgramComparison, given: Sequence[Given]) -> str:
 
 def unit(comparison: ProgramComparison) -> str:
     """Name what times are of."""
+    if any(one.unprofiled.wall_ns is None for side in (comparison.base, comparison.head) for one in side.programs):
+        return "kernel time"
     return "step" if comparison.is_per_step else "program"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from support.printed_tables import (
     API_SUM,
     AVERAGES,
@@ -23,6 +24,8 @@ from support.printed_tables import (
     summed,
 )
 
+import rooflens as rl
+from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.reports.inputs import is_timeline
 from rooflens.model.program.program import Program
@@ -304,3 +307,38 @@ def test_the_table_that_torch_itself_prints(tmp_path: Path) -> None:
         (GEMM, "aten::bmm", "[8, 64, 64] [8, 64, 64]", 3, 5_001_000),
         ("void gelu_kernel<float>(float*)", "aten::gelu", "[8, 64, 64]", 2, 40_250),
     }
+
+
+def test_summaries_are_compared_by_the_sum_of_their_kernels(tmp_path: Path) -> None:
+    """Two printed summaries are compared by kernel time; idle time and overlaps are no rows, and a note says so."""
+    slower = [row if row[0] not in {"aten::mm", GEMM} else (*row[:6], "8.000ms", *row[7:]) for row in ROWS]
+    (tmp_path / "before.txt").write_text(averages(ROWS))
+    (tmp_path / "after.txt").write_text(averages(slower))
+    found = rl.compare(tmp_path / "before.txt", tmp_path / "after.txt")
+    assert (found.base.wall_ns, found.head.wall_ns, found.factor) == (9_000_000, 11_000_000, 9 / 11)
+    assert {one.name: one.lost_ns for one in found.changes} == {"aten::mm": 2_000_000, "aten::add": 0}
+    assert any("added up" in warning for warning in found.warnings)
+
+
+def test_a_kernels_part_of_the_program_is_null(tmp_path: Path) -> None:
+    """What a kernel takes of the wall time is unknown, not 0."""
+    assert {one.wall_ns for one in _read(tmp_path, averages(ROWS)).every} == {None}
+
+
+def test_commands_that_need_a_report_say_who_reads_a_table(tmp_path: Path) -> None:
+    """`explain` of a printed table says which command reads it."""
+    (tmp_path / "stats.txt").write_text(column(KERN_SUM, KERNELS))
+    done = CliRunner().invoke(main, ["explain", str(tmp_path / "stats.txt")])
+    assert (done.exit_code, "`rooflens FILE` reads it" in done.stderr) == (1, True)
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    """Tags and escape codes of a table's names are harmless on the page and on a terminal."""
+    name = "<script>alert(1)</script>\x1b[31mred"
+    (file := tmp_path / "t.csv").write_text(
+        separated(KERN_SUM, [summed(9, 1, name)]) + separated(API_SUM, [summed(9, 1, name)])
+    )
+    page = tmp_path / "page.html"
+    assert CliRunner().invoke(main, ["report", str(file), "-o", str(page)]).exit_code == 0
+    assert "<script>alert(1)" not in page.read_text()
+    assert "\x1b" not in CliRunner().invoke(main, [str(file)]).stdout
