@@ -167,7 +167,7 @@ FOREIGN: tuple[Foreign, ...] = (
     ),
 )
 
-_SUMMED = Foreign("a table of times that another profiler printed", _READ)
+_SUMMED = Foreign("a table of times, as `nsys stats` or PyTorch's profiler prints it", _READ)
 _TRACE_KEYS = (b'"traceEvents"', b'"schemaVersion"', b'"ph"', b'"deviceProperties"')
 _TRACE = Foreign("a trace, as PyTorch's profiler writes it", _READ)
 

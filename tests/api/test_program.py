@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -42,3 +45,16 @@ def test_a_report_beside_a_trace_refines_it() -> None:
     """`open(TRACE, REPORT)` counts what the report has measured."""
     beside = rl.open(STEP, "fixtures/synthetic/attention.synthetic.ncu-rep")
     assert any(one.measured for one in beside.kernels)
+
+
+def test_a_comparison_is_the_same_each_time() -> None:
+    """Nothing of it follows the order of a set, which Python draws anew for each process."""
+    command = [sys.executable, "-m", "rooflens", "compare", STEP, STEP, "--format", "json"]
+    seeds = ("1", "2", "3")
+    answers = {
+        subprocess.run(  # noqa: S603 - our own command
+            command, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONHASHSEED": seed}
+        ).stdout
+        for seed in seeds
+    }
+    assert len(answers) == 1

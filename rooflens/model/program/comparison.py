@@ -622,7 +622,7 @@ def _kernels(base: _Side, head: _Side, before: _Rows, after: _Rows) -> Iterator[
             for row in rows:
                 bucket[key(row[1])].append(row)
         shared = buckets[0].keys() & buckets[1].keys()
-        for one in shared:
+        for one in (at for at in buckets[0] if at in shared):  # in the order of rows: a set's own differs by process
             yield _kernel(how, base, head, buckets[0][one], buckets[1][one])
         left = [[row for one, rows in bucket.items() if one not in shared for row in rows] for bucket in buckets]
     for own in _alike(left[0]):
