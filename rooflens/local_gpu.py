@@ -153,15 +153,15 @@ def _of_several(rows: Sequence[_Row], environment: Mapping[str, str]) -> LocalGp
     wanted = ["0", "1"] if visible is None else [part.strip() for part in visible.split(",")]
     if environment.get(_ORDER) == _BY_BUS or not wanted[0].isdigit():
         row = _by_name(rows, wanted[0])
-        return _told(row.gpu, rows, f"{row.gpu.name} is the program's first", wanted) if row else None
+        return _with_assumption(row.gpu, rows, f"{row.gpu.name} is the program's first", wanted) if row else None
     told = _first_of_cuda(_passed(visible), _passed(environment.get(_ORDER)))
     if told is not None:
         row = next((row for row in rows if row.uuid == told["uuid"]), None)
-        return _told(row.gpu, rows, f"CUDA gives {row.gpu.name} to programs first", wanted) if row else None
+        return _with_assumption(row.gpu, rows, f"CUDA gives {row.gpu.name} to programs first", wanted) if row else None
     return _guessed(rows, wanted[0])
 
 
-def _told(gpu: LocalGpu, rows: Sequence[_Row], why: str, wanted: Sequence[str]) -> LocalGpu:
+def _with_assumption(gpu: LocalGpu, rows: Sequence[_Row], why: str, wanted: Sequence[str]) -> LocalGpu:
     if len(wanted) == 1:
         return gpu
     words = f"the GPUs here differ ({_names(rows)}): {why}, and its counters are asked for"

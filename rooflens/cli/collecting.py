@@ -472,7 +472,7 @@ def take_profile(
             shown.clear()
             for warning in plan.warnings[len(announced) :]:
                 say(f"warning: {warning}")
-            say(_said(unprofiled))
+            say(_unprofiled_words(unprofiled))
             say(estimate_cost(plan, unprofiled))
 
         recording = profile(
@@ -524,7 +524,7 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
         if unprofiled is None and not options["no_unprofiled"]:
             unprofiled = run_unprofiled(plan, shown)
         shown.clear()
-        say(_said(unprofiled))
+        say(_unprofiled_words(unprofiled))
         written = run_ranks(rank_argv(launcher, own, ranks), output, options["timeout_s"], shown)
     for place in written:
         if lost := keep_unprofiled(place, unprofiled) if unprofiled is not None else "":
@@ -611,7 +611,7 @@ def _say_what_waits(plan: Plan) -> None:
     say(f"note: {words}; --kernel regex:nccl with {in_step} profiles them")
 
 
-def _said(unprofiled: Unprofiled | None) -> str:
+def _unprofiled_words(unprofiled: Unprofiled | None) -> str:
     if unprofiled is None:
         return "not run without ncu: launches are not counted, and the share of gaps stays unknown"
     if unprofiled.wall_ns is None:

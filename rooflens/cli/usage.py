@@ -161,12 +161,12 @@ class NamedGroup(click.Group):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Make the context, or explain why the line cannot be parsed."""
-        with _told():
+        with _usage_errors_in_our_form():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, or explain why its line cannot be parsed."""
-        with _told():
+        with _usage_errors_in_our_form():
             return super().invoke(ctx)
 
     def resolve_command(
@@ -197,17 +197,17 @@ _OPTIONS_MEANT = {
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _usage_errors_in_our_form() -> Iterator[None]:
     """Show a usage error in our form; a group called without a command still shows its help."""
     try:
         yield
-    except (_Told, click.exceptions.NoArgsIsHelpError):
+    except (_OurUsageError, click.exceptions.NoArgsIsHelpError):
         raise
     except click.UsageError as error:
-        raise _Told(error) from error
+        raise _OurUsageError(error) from error
 
 
-class _Told(click.UsageError):
+class _OurUsageError(click.UsageError):
     def __init__(self, error: click.UsageError) -> None:
         super().__init__(error.message, error.ctx)
         self._error = error

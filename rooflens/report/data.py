@@ -81,11 +81,9 @@ def _document(
     }
 
 
-def to_schema() -> Schema:
-    """Build the JSON Schema of the document."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "rooflens analyze --format json",
+def schema_text() -> str:
+    """Write the JSON Schema of the document as it ships."""
+    schema: Schema = {
         "type": "object",
         "properties": {
             "schema_version": {
@@ -125,11 +123,13 @@ def to_schema() -> Schema:
         "required": ["schema_version", "headline", "programs", "ladders", "ranking", "kernels"],
         "additionalProperties": False,
     }
+    return written_schema("rooflens analyze --format json", schema)
 
 
-def schema_text() -> str:
-    """Write the JSON Schema as it ships."""
-    return json.dumps(to_schema(), indent=2, ensure_ascii=False) + "\n"
+def written_schema(title: str, schema: Schema) -> str:
+    """Write a JSON Schema as it ships, under its title."""
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def traces_document(programs: Sequence[Program]) -> dict[str, Any]:
@@ -169,12 +169,7 @@ def traces_schema_text() -> str:
         "required": ["schema_version", "ranks", "waited_for", "traces"],
         "additionalProperties": False,
     }
-    document = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "rooflens analyze TRACE --format json",
-        "oneOf": [one, several],
-    }
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return written_schema("rooflens analyze TRACE --format json", {"oneOf": [one, several]})
 
 
 def traces_csv(programs: Sequence[Program], *, raw_cells: bool = False) -> str:

@@ -67,19 +67,19 @@ def refusal(data: bytes) -> InputError:
         return InputError("the file is empty", "profile again, or copy it again")
     lines = [line[:_LONGEST_LINE] for line in islice(open_text(data), _MOST_LINES)]
     if any(header_of(line) for line in lines):
-        said = _said(_KINDS[0][0], lines)
+        said = _first_group(_KINDS[0][0], lines)
         return InputError(
             "the export holds no launches", f"ncu said: {said}" if said else "check ncu's filters, and export again"
         )
-    if (other := by_lines(lines)) is not None and _said(_KINDS[0][0], lines) is None:
+    if (other := by_lines(lines)) is not None and _first_group(_KINDS[0][0], lines) is None:
         return InputError(f"not an Nsight Compute report, but {other.what}", other.instead)
     for pattern, what, hint in _KINDS:
-        if (said := _said(pattern, lines)) is not None:
+        if (said := _first_group(pattern, lines)) is not None:
             return InputError(what.format(said=said), hint)
     return InputError("not an Nsight Compute export: it has no table of kernels and metrics", _RAW)
 
 
-def _said(pattern: re.Pattern[str], lines: Iterable[str]) -> str | None:
+def _first_group(pattern: re.Pattern[str], lines: Iterable[str]) -> str | None:
     """Return the first non-empty group of the first matching line; None if no line matches."""
     found = next((match for line in lines if (match := pattern.search(line))), None)
     return None if found is None else next((part for part in found.groups() if part), "").strip()[:_LONGEST_QUOTE]

@@ -96,11 +96,11 @@ def read_averages(tables: Iterable[Printed], source: str) -> Totals:
             f"`{source}` holds no time of a GPU: no row of its table has any",
             "profile with ProfilerActivity.CUDA, and print more rows: `table(row_limit=-1)`",
         )
-    said = _said(kernels, totals, _total_of(first), left_out)
+    said = _what_is_missing(kernels, totals, _total_of(first), left_out)
     return Totals(source, KIND, tuple(kernels), tuple(totals), (*said, *dict.fromkeys(notes)), "trace")
 
 
-def _said(
+def _what_is_missing(
     kernels: Sequence[KernelTotal], totals: Sequence[Total], whole_ns: float | None, left_out: int
 ) -> Iterator[str]:
     """Say what the table does not tell, a sentence each, and how to have it."""

@@ -59,7 +59,7 @@ Call = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
 and FLOPs that a compiler counted."""
 
 
-class Said(NamedTuple):
+class OperatorFacts(NamedTuple):
     """What an operator says about the launches in it; None where it says nothing.
 
     Attributes:
@@ -175,7 +175,7 @@ class Columns:
         self.collectives: list[CollectiveCall] = []
         self.others: list[BusyEvent] = []
         self.texts: list[str] = []
-        self.said: list[Said] = []
+        self.said: list[OperatorFacts] = []
         self.calls: list[Call] = []
         self.gpus: dict[int, str] = {}
         self.rank: int | None = None
@@ -379,7 +379,7 @@ class Columns:
         if index is None:
             index = self._said_indices[key] = len(self.said)
             shared = (text if text is None else self.texts[self._text(text)] for text in more)
-            self.said.append(Said(self.texts[self._text(name)], self._call(call) if call else NONE, *shared))
+            self.said.append(OperatorFacts(self.texts[self._text(name)], self._call(call) if call else NONE, *shared))
         return index
 
     def _call(self, call: Call) -> int:

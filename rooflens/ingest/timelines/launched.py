@@ -71,7 +71,7 @@ class _Origins:
         self._found: dict[str, array[int]] = {}
         if backward := [at for at in around.events if steps[at] <= BACKWARD]:
             self._found["step"] = around.innermost(backward)
-        for field in _SAID if trace.says_more else ():
+        for field in _OPERATOR_FIELDS if trace.says_more else ():
             if those := [at for at in around.events if getattr(trace.said[facts[at]], field) is not None]:
                 self._found[field] = around.innermost(those)
 
@@ -85,15 +85,15 @@ class _Origins:
 
     def generated(self, place: int) -> str | None:
         """Return the innermost file that a compiler wrote."""
-        return self._said("generated", place)
+        return self._operator_field("generated", place)
 
     def module(self, place: int) -> str | None:
         """Return the innermost module."""
-        return self._inner(self._trace.modules, "module", place) or self._said("hierarchy", place)
+        return self._inner(self._trace.modules, "module", place) or self._operator_field("hierarchy", place)
 
     def line(self, place: int) -> str | None:
         """Return file and line of the innermost function that is neither PyTorch's nor Python's."""
-        return self._inner(self._trace.frames, "frame", place) or self._said("stack", place)
+        return self._inner(self._trace.frames, "frame", place) or self._operator_field("stack", place)
 
     def collective(self, place: int) -> int:
         """Return the index of what the innermost operator says that it communicates, else the range; `NONE`."""
@@ -112,7 +112,7 @@ class _Origins:
         event = self._inside[kind][place] if kind in self._inside else NONE
         return None if event == NONE else self._trace.texts[spans.facts[event]]
 
-    def _said(self, field: str, place: int) -> str | None:
+    def _operator_field(self, field: str, place: int) -> str | None:
         event = self._found[field][place] if field in self._found else NONE
         if event == NONE:
             return None
@@ -120,7 +120,7 @@ class _Origins:
         return text
 
 
-_SAID = ("generated", "hierarchy", "stack")
+_OPERATOR_FIELDS = ("generated", "hierarchy", "stack")
 """What only some operators say."""
 
 

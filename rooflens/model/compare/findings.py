@@ -198,7 +198,7 @@ def changed_findings(change: Change, threshold: float = DEFAULT_THRESHOLD) -> Fi
         pair = old.get(key), new.get(key)
         if not (_costs(pair[0]) or _costs(pair[1])):
             continue
-        if not _told(key[0], pair, before.kernel, after.kernel):
+        if not _is_comparable(key[0], pair, before.kernel, after.kernel):
             untold.append(key[1])
             continue
         one = _compared(*pair, before.kernel, after.kernel)
@@ -246,7 +246,7 @@ def _cost(change: FindingChange) -> float:
     return max((one.gain.factor for one in (change.before, change.after) if one is not None and one.gain), default=1.0)
 
 
-def _told(rule: str, pair: tuple[Finding | None, Finding | None], before: Kernel, after: Kernel) -> bool:
+def _is_comparable(rule: str, pair: tuple[Finding | None, Finding | None], before: Kernel, after: Kernel) -> bool:
     """Return whether the side without the finding holds all that the other side was judged by."""
     if pair[0] is not None and pair[1] is not None:
         return True

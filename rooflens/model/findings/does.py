@@ -23,7 +23,7 @@ _SHUFFLES = ("SHFL", "REDUX", "CREDUX")
 _ATOMICS = ("ATOM", "RED.", "REDG", "ATOMG", "ATOMS")
 
 
-class _Told(Struct):
+class _Fields(Struct):
     """Fields as they become known, and the source of each."""
 
     fields: dict[str, object]
@@ -37,7 +37,7 @@ class _Told(Struct):
 
 def find_what_it_does(kernel: Kernel) -> Does:
     """Record what a kernel does, from machine code, then opcode counts, counters and the launch."""
-    told = _Told({}, {})
+    told = _Fields({}, {})
     _by_code(told, kernel)
     if kernel.warp_opcodes:
         _by_opcodes(told, kernel, {code: count for code, count in kernel.warp_opcodes.items() if count})
@@ -45,7 +45,7 @@ def find_what_it_does(kernel: Kernel) -> Does:
     return Does(sources=mapping_of(tuple(told.sources.items())), **told.fields)  # type: ignore[arg-type]
 
 
-def _by_code(told: _Told, kernel: Kernel) -> None:
+def _by_code(told: _Fields, kernel: Kernel) -> None:
     by_share = sorted(loops_of(kernel.inside), key=partial(share_of, kernel.inside), reverse=True)
     bodies = [loop.anatomy for loop in by_share if loop.anatomy is not None]
     # What an epilogue stages is not what the products wait for.
@@ -64,7 +64,7 @@ def _by_code(told: _Told, kernel: Kernel) -> None:
     told.tell("load_bytes", max(widths, default=None), _CODE)
 
 
-def _by_opcodes(told: _Told, kernel: Kernel, opcodes: Mapping[str, int]) -> None:
+def _by_opcodes(told: _Fields, kernel: Kernel, opcodes: Mapping[str, int]) -> None:
     copies = tuple(name for code, name in COPIES.items() if any(one.startswith(code) for one in opcodes))
     told.tell("copies", copies, _OPCODES)
     told.tell("products", _products(opcodes), _OPCODES)
@@ -97,7 +97,7 @@ def _products(opcodes: Mapping[str, int]) -> str:
     return {"FFMA": "FMA fp32", "DFMA": "FMA fp64", "HFMA2": "FMA fp16"}[most] if scalar[most] else ""
 
 
-def _by_counters(told: _Told, kernel: Kernel) -> None:
+def _by_counters(told: _Fields, kernel: Kernel) -> None:
     counters = kernel.counters
     if "products" not in told.fields and has_matrix_work(kernel):
         told.tell("products", "tensor cores", _COUNTERS)

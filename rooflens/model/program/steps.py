@@ -252,9 +252,9 @@ class Log:
         found, by = self._steps, self._by_ranges()
         if by is None:
             found, by = self._by_repetition(row_names)
-        return Steps(None) if by is None else self._told(found, by, waiting, others)
+        return Steps(None) if by is None else self._summed_up(found, by, waiting, others)
 
-    def _told(self, steps: array[int], by: StepsBy, waiting: Sequence[bool], others: Iterable[BusyEvent]) -> Steps:
+    def _summed_up(self, steps: array[int], by: StepsBy, waiting: Sequence[bool], others: Iterable[BusyEvent]) -> Steps:
         """Sum up rows and steps."""
         begins: dict[int, int] = {}
         last = 0

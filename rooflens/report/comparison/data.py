@@ -6,7 +6,6 @@ test.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, get_args
@@ -21,7 +20,6 @@ from rooflens.model.catalogue import (
     TEXTS,
     TRUTH,
     Key,
-    Schema,
     Shape,
     choice,
     fixed,
@@ -38,7 +36,7 @@ from rooflens.model.compare.matching import How
 from rooflens.model.compare.pairing import Unpaired
 from rooflens.model.records import LEVELS, Finding
 from rooflens.model.verdict_classes import BOUNDS
-from rooflens.report.data import json_text
+from rooflens.report.data import json_text, written_schema
 from rooflens.report.ladder_data import LADDER, SIGNED, TIMING, TRUTH_OR_NULL, Judging, gain_of
 from rooflens.report.words.change import change_sentence
 
@@ -314,9 +312,4 @@ def to_json(
 
 def schema_text() -> str:
     """Write the JSON Schema as it ships."""
-    schema: Schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "rooflens compare --format json",
-        **COMPARISON.schema,
-    }
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return written_schema("rooflens compare --format json", COMPARISON.schema)

@@ -118,7 +118,7 @@ def comparison_document(
 
     Defaults that nobody typed are named, and what a gate looked at.
     """
-    drawn = {id(one.comparison): one for one in programs(_told(ladders))[:MAX_DRAWN_PROGRAMS]}
+    drawn = {id(one.comparison): one for one in programs(_drawn_pairs(ladders))[:MAX_DRAWN_PROGRAMS]}
     blocks = [*(gate_document(gated) if gated else ())]
     if gated:
         blocks.append(paragraph(f"The gate looked at {looked_at(ladders, given)}."))
@@ -162,7 +162,7 @@ def heading(ladders: Sequence[Ladder]) -> tuple[str, list[str], str]:
     return title, facts, _synthetic(ladders)
 
 
-def _told(ladders: Sequence[Ladder]) -> list[Ladder]:
+def _drawn_pairs(ladders: Sequence[Ladder]) -> list[Ladder]:
     """Choose the pairs that are drawn: of a ladder the fastest and the last version, each against the first."""
     return [pair for one in ladders for pair in (_ends(one) if one.pairs else (one,))]
 

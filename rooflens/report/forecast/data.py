@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from operator import attrgetter
@@ -27,10 +26,10 @@ from rooflens.model.catalogue import (
 )
 from rooflens.model.predict.forecast import Forecast, Regime, Row, gpus_to_hold, held_bytes, work_of
 from rooflens.model.records import AttainedVerdict, FloorVerdict, PredictedQuantity
-from rooflens.report.data import csv_text, json_text
+from rooflens.report.data import csv_text, json_text, written_schema
 
 
-class Said(Struct, frozen=True):
+class ForecastAt(Struct, frozen=True):
     """One forecast of a row, at its sizes."""
 
     row: Row
@@ -47,7 +46,7 @@ def _alone(name: str) -> Callable[[Forecast], float | None]:
     return lambda result: None if result.parts else _finite(getattr(result.rates, name))
 
 
-def _attained(take: Callable[[Any], Any]) -> Callable[[Said], Any]:
+def _attained(take: Callable[[Any], Any]) -> Callable[[ForecastAt], Any]:
     return lambda said: take(said.result.attainable) if said.result.attainable else None
 
 
@@ -220,7 +219,7 @@ PREDICTION = fixed(
 """Everything that is written of one prediction."""
 
 
-def _over(said: Said, name: PredictedQuantity) -> float | None:
+def _over(said: ForecastAt, name: PredictedQuantity) -> float | None:
     return next((row.factor for row in said.result.compared if row.name == name), None)
 
 
@@ -230,7 +229,7 @@ def _time_verdict(result: Forecast) -> str | None:
     return (rows[0] if is_short else rows[-1]).verdict if rows else None
 
 
-def _repeated(said: Said) -> tuple[float | None, float | None]:
+def _repeated(said: ForecastAt) -> tuple[float | None, float | None]:
     """Say how much more FLOPs and bytes all GPUs that split heads or columns have together than one; None for one."""
     gpus, row = said.sizes.get("tensor_parallel", 1), said.row
     if gpus == 1:
@@ -241,7 +240,7 @@ def _repeated(said: Said) -> tuple[float | None, float | None]:
 
 def to_objects(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Make an object of JSON of each prediction."""
-    return [PREDICTION.json(Said(row, sizes, result)) for row in rows for sizes, result in row.steps]
+    return [PREDICTION.json(ForecastAt(row, sizes, result)) for row in rows for sizes, result in row.steps]
 
 
 def to_json(rows: Sequence[Row]) -> str:
@@ -254,15 +253,13 @@ def schema_text() -> str:
     """Write the JSON Schema as it ships: of one prediction, or of several under `predictions`."""
     several = {"type": "array", "items": {"$ref": "#/$defs/prediction"}}
     schema: Schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "rooflens predict --format json",
         "anyOf": [
             {"$ref": "#/$defs/prediction"},
             {"type": "object", "properties": {"predictions": several}, "required": ["predictions"]},
         ],
         "$defs": {"prediction": PREDICTION.schema},
     }
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return written_schema("rooflens predict --format json", schema)
 
 
 def to_csv(rows: Sequence[Row]) -> str:

@@ -104,7 +104,7 @@ def memory_chart(analysis: Analysis, traffic: Traffic, *, apart: bool = True) ->
             arrows += _arrows(part.link, box.x + box.width // 2, y)
         y += _GAP + _BOX
     return MemoryChart(
-        WIDTH, y, tuple(boxes), tuple(arrows), "; ".join(", ".join([part.name, *_said(part)]) for part in parts)
+        WIDTH, y, tuple(boxes), tuple(arrows), "; ".join(", ".join([part.name, *_part_words(part)]) for part in parts)
     )
 
 
@@ -169,7 +169,7 @@ def _outline(start: tuple[int, int], half: float, *, up: bool, down: bool) -> st
     return f"M{x} {y}l-{head:g} {to}{_HEAD_LENGTH}h{out:g}v{to}{shaft}h{wide:g}v{back}{shaft}h{out:g}z"
 
 
-def _said(part: _Part) -> Iterator[str]:
+def _part_words(part: _Part) -> Iterator[str]:
     if part.share is not None:
         yield f"{fmt.percent(part.share)} busy"
     if part.hits is not None:

@@ -6,7 +6,6 @@ by a test.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import get_args
@@ -20,7 +19,6 @@ from rooflens.model.catalogue import (
     TEXTS,
     TRUTH,
     Key,
-    Schema,
     Shape,
     choice,
     fixed,
@@ -32,7 +30,7 @@ from rooflens.model.compare.gate import Gated
 from rooflens.model.compare.given import Given
 from rooflens.model.program.comparison import HOWS, WHATS, Change, ProgramComparison
 from rooflens.report.comparison.data import GATE, GIVEN
-from rooflens.report.data import json_text
+from rooflens.report.data import json_text, written_schema
 from rooflens.report.ladder_data import SIGNED
 
 SCHEMA_VERSION = 1
@@ -186,9 +184,4 @@ def to_json(comparison: ProgramComparison, gated: Gated | None = None, given: Se
 
 def schema_text() -> str:
     """Write the JSON Schema as it ships."""
-    schema: Schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "rooflens compare TRACE TRACE --format json",
-        **COMPARISON.schema,
-    }
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return written_schema("rooflens compare TRACE TRACE --format json", COMPARISON.schema)

@@ -28,12 +28,12 @@ def fusion_blocks(programs: Sequence[Program]) -> Iterator[Block]:
         return
     if worth := [one for one in found if one.share >= _LEAST_SHARE][:_SHOWN]:
         yield Heading("Could be fused", 3)
-        yield bullets([_told(one) for one in worth])
+        yield bullets([_fusion_words(one) for one in worth])
         yield Paragraph((_ASSUMED,), "note")
     yield OnPage((Folded("Operators that could be fused", (_table(found),)),))
 
 
-def _told(one: Fusion) -> Words:
+def _fusion_words(one: Fusion) -> Words:
     where = f" in {cut_middle(one.module, _LONGEST)}" if one.module else ""
     kept = ", the tensor is kept" if one.is_kept else ""
     memory = "L2" if one.fits_l2 else "DRAM"

@@ -330,7 +330,7 @@ def kernel_cells(kernel: Ladder, blocks: str = BLOCKS) -> tuple[str, ...]:
 
     Only compared versions count, if any two are, as a version that did other work has no comparable time.
     """
-    own = _told(kernel)
+    own = _shown_positions(kernel)
     known = [kernel.time_of(rung).median_ns if at in own else None for at, rung in enumerate(kernel.rungs)]
     analyses = [one for at in own if (one := kernel.rungs[at].analysis)]
     first, last = known[own[0]], known[own[-1]]
@@ -344,7 +344,7 @@ def kernel_cells(kernel: Ladder, blocks: str = BLOCKS) -> tuple[str, ...]:
     )
 
 
-def _told(kernel: Ladder) -> list[int]:
+def _shown_positions(kernel: Ladder) -> list[int]:
     """Return the positions of the versions in its row: those that are compared, or all if fewer than two are."""
     present = [at for at, rung in enumerate(kernel.rungs) if rung.analysis]
     compared = [at for at in present if not kernel.rungs[at].apart]
@@ -353,7 +353,7 @@ def _told(kernel: Ladder) -> list[int]:
 
 def kernel_title(kernel: Ladder, names: Mapping[str, str]) -> Words:
     """Name a kernel as in its last version, and as in the first if that is another function."""
-    analyses = [one for at in _told(kernel) if (one := kernel.rungs[at].analysis)]
+    analyses = [one for at in _shown_positions(kernel) if (one := kernel.rungs[at].analysis)]
     was, now = analyses[0].kernel, analyses[-1].kernel
     if was.function_name == now.function_name:
         return code(names[now.name])

@@ -20,7 +20,7 @@ from rooflens.mcp.root import Root
 from rooflens.model.predict.forecast import predicted as predicted_row
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.options import OPTIONS, Options
-from rooflens.report.forecast.data import PREDICTION, Said
+from rooflens.report.forecast.data import PREDICTION, ForecastAt
 
 if TYPE_CHECKING:
     from rooflens.model.predict.rows import Operation
@@ -137,7 +137,7 @@ def test_command_python_and_server_give_one_forecast() -> None:
         options |= {"dtype": told["dtype"], "gpu": told["gpu"]}
         row = predicted_row(told["operation"], told["sizes"], Options(**options))
         in_python = rooflens.predict(told["operation"], **options, **told["sizes"])
-        written = json.loads(json.dumps(PREDICTION.json(Said(row, told["sizes"], in_python))))
+        written = json.loads(json.dumps(PREDICTION.json(ForecastAt(row, told["sizes"], in_python))))
         offenders += [f"{arguments}: Python has another {name}" for name in told if written[name] != told[name]]
         numbers = server.predict(told["operation"], told["sizes"], **options).data
         offenders += [f"{arguments}: the server has another {name}" for name in numbers if numbers[name] != told[name]]
