@@ -27,6 +27,7 @@ FOLDER = Path(__file__).parents[1] / "reference"
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli.page,
     "columns.md": columns.page,
+    "forecast.md": json_fields.forecast_page,
     "json.md": json_fields.page,
     "metrics.md": metrics.page,
     "thresholds.md": thresholds.page,
