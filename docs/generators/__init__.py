@@ -11,6 +11,7 @@ from generators import (
     cli,
     columns,
     counters,
+    failures,
     forms,
     gpus,
     json_fields,
@@ -38,6 +39,7 @@ WRITTEN_WHOLE = frozenset((FOLDER / name).parent for name in PAGES) - {FOLDER}
 """Folders of docs/reference that hold no page by hand."""
 TABLES: dict[str, Callable[[], Mapping[str, Sequence[str]]]] = {
     "gpus.md": gpus.tables,
+    "messages/collecting.md": failures.tables,
     "partial-sets.md": lambda: {**partial_sets.tables(), **forms.tables()},
     "workloads.md": workloads.tables,
     **chips.tables(),

@@ -30,8 +30,9 @@ Every field of `rooflens predict --format json`, with its type, unit and meaning
 
 {MADE}
 
-A rate that is unknown is null, and so is its time, which then bounds nothing. A single prediction is an object,
-several are a list under `predictions`; an entry of `parts` has the keys of its own floor again. The [schema](../../rooflens/report/forecast.schema.json) comes with the package.
+A rate that is unknown is null, and so is its time, which then bounds nothing. A single prediction is an object, several
+are a list under `predictions`; an entry of `parts` has the keys of its own floor again. The
+[schema](../../rooflens/report/forecast.schema.json) comes with the package.
 """
 
 
