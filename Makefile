@@ -36,7 +36,7 @@ LADDER = fixtures/published/ESMM-Research__metrics.ncu-rep
 EVERY = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install check core systems demo replay profile calibrate record gpu test lint docs format fuzz faults bench bench-bar accuracy fixtures pictures vendor viewer pins build clean
+.PHONY: help install check core systems demo replay profile calibrate record gpu test lint docs format fuzz faults bench bench-bar accuracy fixtures pictures vendor viewer pins release-check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -140,6 +140,9 @@ pins: $(STAMP) ## pin the newest of what the action installs, with hashes, in ac
 	echo hatchling | $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --only-binary :all: \
 	  --generate-hashes --no-annotate --custom-compile-command "make pins" --output-file action/requirements.txt \
 	  pyproject.toml -
+
+release-check: ## list what is left before a version can be published: placeholders, dates, what waits for them
+	$(PYTHON) packaging/release_check.py
 
 build: $(STAMP) ## build wheel and source archive into dist/, and try the wheel alone; with TAG=v0.1.0 as a release
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -27,14 +26,6 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[1]
 REPORTS = REPOSITORY / "fixtures" / "published"
 REPORT, OTHER = str(REPORTS / "GPU_workshop__MW_Baseline.ncu-rep"), str(REPORTS / "GPU_workshop__MW_DivToMult.ncu-rep")
-PLACEHOLDER = "your-organization"
-KNOW_THE_PLACEHOLDER = {
-    ".ci/wheel.py",
-    "packaging/metadata.py",
-    "docs/project/release.md",
-    "tests/docs/test_addresses.py",
-}
-"""Files that speak of the placeholder; all others use it."""
 TRIED = (
     ("doctor",),
     ("report", REPORT, "-o", "page.html"),
@@ -121,14 +112,7 @@ def check_release(version: str, tag: str) -> None:
     """Refuse a tag of another version, a version without a date in the changelog, and a project without an address."""
     if tag != f"v{version}":
         sys.exit(f"the tag is {tag}, the version {version}")
-    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
-    if not re.search(rf"^## {re.escape(version)}, \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE):
-        sys.exit(f"CHANGELOG.md has no `## {version}, YEAR-MONTH-DAY`")
-    if "no public address" in (REPOSITORY / "README.md").read_text(encoding="utf-8"):
-        sys.exit("README.md still says that the project has no public address: docs/project/release.md")
-    named = run("git", "grep", "--files-with-matches", PLACEHOLDER, into=REPOSITORY).splitlines()
-    if left := sorted({*named} - KNOW_THE_PLACEHOLDER):
-        sys.exit(f"the project's address is still `{PLACEHOLDER}` in {', '.join(left)}: docs/project/release.md")
+    run(sys.executable, str(REPOSITORY / "packaging/release_check.py"), into=REPOSITORY)
 
 
 def try_alone(wheel: Path) -> None:

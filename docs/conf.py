@@ -19,6 +19,7 @@ import os
 import re
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ FRAME = (
 )
 
 project = "rooflens"
-author = "the rooflens authors"
+author = tomllib.loads((ROOT / "packaging/project.toml").read_text("utf-8"))["author"]
 extensions = ["myst_parser"]
 exclude_patterns = ["images/*.py", "generators/*"]
 nitpicky = True

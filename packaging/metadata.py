@@ -1,21 +1,20 @@
-"""Metadata for a package index beyond `[project]`: the project's addresses, and a README whose links work there.
+"""Metadata for a package index beyond `[project]`: author, addresses, and a README whose links work there.
 
-`[tool.hatch.metadata.hooks.custom]` of pyproject.toml has the project's only address. Links and pictures in README.md
-are relative to its place, which an index does not know: in the description of a package they begin with that address
-and the tag of the version. While the address is a placeholder that leads nowhere, the description is the unchanged
-README, and the index shows no links.
+`packaging/project.toml` has the only address. Links and pictures in README.md are relative to its place, which an index
+does not know: in the description of a package they begin with that address and the tag of the version. While the
+address is a placeholder that leads nowhere, the description is the unchanged README, and the index shows no links.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-PLACEHOLDER = "your-organization"
 _LINK = re.compile(r"(?<!!)(\]\()(?![a-z]+:|#|/)([^)\s]+)(?=\))")
 _PICTURE = re.compile(r'(!\[[^\]]*\]\(|\bsrc(?:set)?=")(?![a-z]+:|#|/)([^)"\s]+)(?=[)"])')
 
@@ -24,10 +23,12 @@ class CustomMetadataHook(MetadataHookInterface):
     """Called by hatchling for wheel and source archive."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Add description and addresses."""
-        root, address = Path(self.root), str(self.config["address"])
-        text = (root / "README.md").read_text("utf-8")
-        if PLACEHOLDER not in address:
+        """Add author, description and addresses."""
+        root = Path(self.root)
+        told = tomllib.loads((root / "packaging/project.toml").read_text("utf-8"))
+        address, text = told["address"], (root / "README.md").read_text("utf-8")
+        metadata["authors"] = [{"name": told["author"]}]
+        if told["placeholder"] not in address:
             server = json.loads((root / "server.json").read_text("utf-8"))["name"]
             text = f"{led_from(text, address, metadata['version'])}\n<!-- mcp-name: {server} -->\n"
             metadata["urls"] = urls(address)

@@ -535,7 +535,7 @@ def test_actions_of_others_are_pinned_by_commit() -> None:
     used = [line.strip() for file in files_ for line in file.read_text().splitlines() if "uses: " in line]
     pinned = re.compile(r"(?:- )?uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
     assert len(used) > 5
-    assert [line for line in used if not pinned.fullmatch(line) and "your-organization/rooflens" not in line] == []
+    assert [line for line in used if not pinned.fullmatch(line) and "/rooflens@v1" not in line] == []
 
 
 def test_the_action_pins_what_rooflens_needs_with_hashes() -> None:

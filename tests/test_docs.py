@@ -51,6 +51,11 @@ def test_no_line_of_a_paragraph_becomes_a_list() -> None:
     assert {str(page): lines for page in PAGES if (lines := markdown.lists_in_paragraphs(page))} == {}
 
 
+def test_sentences_are_short() -> None:
+    """No sentence outside tables has more than 45 words."""
+    assert {str(page): long for page in PAGES if (long := markdown.long_sentences(page, 45))} == {}
+
+
 def test_every_page_is_in_a_table_of_contents() -> None:
     """Every page is in a list that starts from docs/index.md, or from a folder's index.md, which make the contents."""
     listed = {ROOT / "docs" / "index.md"}

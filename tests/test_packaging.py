@@ -86,18 +86,23 @@ def test_links_and_pictures_of_the_readme_lead_to_the_tag_on_an_index(hook: dict
     assert re.sub(rf"{address}/(blob|raw)/v1\.2\.3/", "", described) == readme
 
 
+TOLD = 'address = "https://example.org/{}/rooflens"\nauthor = "Somebody"\nplaceholder = "nobody-yet"\n'
+
+
 def test_nothing_leads_to_a_placeholder(hook: dict[str, Any], tmp_path: Path) -> None:
     """Until the address is known, the index gets the README unchanged, without links beside it."""
     (tmp_path / "README.md").write_text("[a](b.md)\n", "utf-8")
     (tmp_path / "server.json").write_text('{"name": "io.github.somebody/rooflens"}', "utf-8")
+    (tmp_path / "packaging").mkdir()
     made = {}
-    for owner in (hook["PLACEHOLDER"], "somebody"):
+    for owner in ("nobody-yet", "somebody"):
         told = {"version": "1.2.3"}
-        config = {"address": f"https://example.org/{owner}/rooflens"}
-        hook["CustomMetadataHook"].update(SimpleNamespace(root=tmp_path, config=config), told)
+        (tmp_path / "packaging/project.toml").write_text(TOLD.format(owner), "utf-8")
+        hook["CustomMetadataHook"].update(SimpleNamespace(root=tmp_path), told)
         made[owner] = told
-    assert made[hook["PLACEHOLDER"]] == {
+    assert made["nobody-yet"] == {
         "version": "1.2.3",
+        "authors": [{"name": "Somebody"}],
         "readme": {"content-type": "text/markdown", "text": "[a](b.md)\n"},
     }
     known = made["somebody"]
@@ -106,10 +111,29 @@ def test_nothing_leads_to_a_placeholder(hook: dict[str, Any], tmp_path: Path) ->
     assert "mcp-name: io.github.somebody/rooflens" in known["readme"]["text"]
 
 
-def test_a_release_is_refused_while_a_placeholder_is_left(hook: dict[str, Any]) -> None:
-    """A build with a tag searches for the same placeholder that the tracked files contain."""
-    script = (ROOT / ".ci/wheel.py").read_text("utf-8")
-    (told,) = re.findall(r'^PLACEHOLDER = "(.*)"$', script, re.MULTILINE)
-    assert told == hook["PLACEHOLDER"]
-    (speaking,) = re.findall(r"^KNOW_THE_PLACEHOLDER = \{(.*?)\}", script, re.MULTILINE | re.DOTALL)
-    assert {*re.findall(r'"([^"]+)"', speaking)} <= {*tracked()}
+def test_a_release_waits_for_what_is_left(tmp_path: Path) -> None:
+    """Placeholders with their lines, a missing date and the README's sentence are listed; without them nothing is."""
+    check = runpy.run_path(str(ROOT / "packaging/release_check.py"))
+    (tmp_path / "packaging").mkdir()
+    (tmp_path / "packaging/project.toml").write_text(TOLD.format("nobody-yet"), "utf-8")
+    (tmp_path / "README.md").write_text("clone\ngit clone nobody-yet/rooflens\nno public address\n", "utf-8")
+    (tmp_path / "CHANGELOG.md").write_text("## 1.2.3, unreleased\n", "utf-8")
+    files = ["README.md", "packaging/project.toml"]
+    assert check["left"]("1.2.3", files, tmp_path) == [
+        "packaging/project.toml: the address is https://example.org/nobody-yet/rooflens",
+        "README.md:2: git clone nobody-yet/rooflens",
+        "README.md: says that the project has no public address",
+        "CHANGELOG.md: has no `## 1.2.3, YEAR-MONTH-DAY`",
+    ]
+    (tmp_path / "packaging/project.toml").write_text(TOLD.format("somebody"), "utf-8")
+    (tmp_path / "README.md").write_text("git clone somebody/rooflens\n", "utf-8")
+    (tmp_path / "CHANGELOG.md").write_text("## 1.2.3, 2027-03-01\n", "utf-8")
+    assert check["left"]("1.2.3", files, tmp_path) == []
+
+
+def test_every_placeholder_that_a_release_waits_for_is_in_the_list() -> None:
+    """The files in which the placeholder is used are those that the project's file names."""
+    check = runpy.run_path(str(ROOT / "packaging/release_check.py"))
+    lines = check["left"](PROJECT["version"], [name for name in tracked() if not name.startswith("tests/")])
+    used = {line.partition(":")[0] for line in lines} - {"CHANGELOG.md", "packaging/project.toml"}
+    assert used == {*check["project"]()["repeated"]}

@@ -11,6 +11,7 @@ from generators import (
     cli,
     columns,
     counters,
+    failures,
     forms,
     gpus,
     json_fields,
@@ -27,6 +28,7 @@ FOLDER = Path(__file__).parents[1] / "reference"
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli.page,
     "columns.md": columns.page,
+    "forecast.md": json_fields.forecast_page,
     "json.md": json_fields.page,
     "metrics.md": metrics.page,
     "thresholds.md": thresholds.page,
@@ -37,6 +39,7 @@ WRITTEN_WHOLE = frozenset((FOLDER / name).parent for name in PAGES) - {FOLDER}
 """Folders of docs/reference that hold no page by hand."""
 TABLES: dict[str, Callable[[], Mapping[str, Sequence[str]]]] = {
     "gpus.md": gpus.tables,
+    "messages/collecting.md": failures.tables,
     "partial-sets.md": lambda: {**partial_sets.tables(), **forms.tables()},
     "workloads.md": workloads.tables,
     **chips.tables(),

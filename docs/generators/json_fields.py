@@ -1,4 +1,4 @@
-"""Write docs/reference/json.md from the schema of `analyze --format json`."""
+"""Write docs/reference/json.md and forecast.md from the schemas of `analyze` and `predict --format json`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,37 @@ A missing value is null, never 0. Keys may be added without notice; those that a
 `schema_version` stays. The [schema](../../rooflens/report/analysis.schema.json) itself comes with the
 package. `[]` is each entry of a list, `{{}}` each value under a name.
 """
+_FORECAST_HEAD = f"""\
+# The JSON of `predict`
+
+Every field of `rooflens predict --format json`, with its type, unit and meaning.
+
+{MADE}
+
+A rate that is unknown is null, and so is its time, which then bounds nothing. A single prediction is an object, several
+are a list under `predictions`; an entry of `parts` has the keys of its own floor again. The
+[schema](../../rooflens/report/forecast.schema.json) comes with the package.
+"""
 
 
 def page() -> str:
-    """Write the page."""
-    schema = json.loads(resources.files("rooflens").joinpath("report/analysis.schema.json").read_text(encoding="utf-8"))
-    return joined(_HEAD, *table(("field", "type", "unit", "meaning"), _rows(schema, "")))
+    """Write the page of `analyze`."""
+    return joined(_HEAD, *table(_COLUMNS, _rows(_schema("analysis"), "")))
+
+
+def forecast_page() -> str:
+    """Write the page of `predict`."""
+    rows = _rows(_schema("forecast")["$defs"]["prediction"], "")
+    return joined(_FORECAST_HEAD, *table(_COLUMNS, (row for row in rows if not row[0].startswith("`parts[]."))))
+
+
+_COLUMNS = ("field", "type", "unit", "meaning")
+
+
+def _schema(answer: str) -> dict[str, Any]:
+    text = resources.files("rooflens").joinpath(f"report/{answer}.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
 
 
 def _rows(schema: dict[str, Any], path: str) -> Iterator[tuple[str, str, str, str]]:

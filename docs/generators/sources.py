@@ -20,6 +20,7 @@ _KNOWLEDGE = "rooflens/model/knowledge"
 _OF_PAGES = {
     "cli.md": "rooflens/cli/commands",
     "columns.md": "docs/generators/columns.toml",
+    "forecast.md": "rooflens/report/forecast.schema.json",
     "json.md": "rooflens/report/analysis.schema.json",
     "metrics.md": "rooflens/model/counters/table.py",
     "thresholds.md": "rooflens/model/verdict/thresholds.toml",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -11,20 +12,30 @@ from pathlib import Path
 from support.tracked import tracked
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-ADDRESS = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["address"]
+PROJECT = tomllib.loads((ROOT / "packaging/project.toml").read_text("utf-8"))
 
 
-def test_every_place_that_repeats_the_address_repeats_that_of_pyproject() -> None:
+def test_every_place_that_repeats_the_address_repeats_the_stored_one() -> None:
     """The owner is the same in clone commands, the action's name in docs and examples, and the registry's name."""
-    owner, name = ADDRESS.removeprefix("https://").split("/")[-2:]
+    owner, name = PROJECT["address"].removeprefix("https://").split("/")[-2:]
     texts = {path: text for path in tracked() if (text := _text(ROOT / path)) is not None}
     told = rf"(?:git clone \S+/|uses: |`|io\.github\.)([\w-]+)/{name}(?:@v\d|\b(?= &&|\"))"
     found = {(path, owner) for path, text in texts.items() for owner in re.findall(told, text)}
-    assert {path for path, _ in found} == {
-        "README.md", "docs/how-to/ci.md", "examples/ci/github-workflow.yml", "server.json"
-    }  # fmt: skip
+    assert {path for path, _ in found} == {*PROJECT["repeated"]}
     assert {one for one in found if one[1] != owner} == set()
+
+
+def test_citation_and_marketplace_name_the_stored_author() -> None:
+    """The author is the same in the citation and in the agents' marketplace."""
+    cited = re.search(r"^authors:\n  - name: (.*)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    market = json.loads((ROOT / ".claude-plugin/marketplace.json").read_text("utf-8"))
+    assert cited
+    assert {cited[1], market["owner"]["name"]} == {PROJECT["author"]}
+
+
+def test_what_waits_for_an_address_is_there() -> None:
+    """Each file in the list of those that cannot be used before is tracked, and says what it needs."""
+    assert [name for name, needs in PROJECT["waiting"].items() if name not in tracked() or not needs] == []
 
 
 def _text(path: Path) -> str | None:

@@ -46,6 +46,16 @@ def test_the_registrys_file_is_what_the_registry_takes() -> None:
     assert CliRunner().invoke(group.main, [command, "--root", root, "--help"]).exit_code == 0
 
 
+def test_a_client_that_appends_the_version_starts_the_server() -> None:
+    """Clients type runtime arguments, `identifier@version`, package arguments: the extra comes by `--with`."""
+    (package,) = SERVER["packages"]
+    (extra,) = package["runtimeArguments"]
+    assert (package["runtimeHint"], extra["name"]) == ("uvx", "--with")
+    assert extra["value"] == f"{package['identifier']}[mcp]=={package['version']}"
+    assert f"{package['identifier']}@{package['version']}" == f"rooflens@{__version__}"
+    assert package["packageArguments"][0] == {"type": "positional", "value": "mcp"}
+
+
 def test_the_script_is_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """`rooflens-mcp --root FOLDER` equals `rooflens mcp --root FOLDER`, errors and hints included."""
     assert SCRIPTS["rooflens-mcp"] == "rooflens.cli.group:mcp_main"

@@ -54,6 +54,22 @@ def lists_in_paragraphs(page: Path) -> list[int]:
     ]
 
 
+def long_sentences(page: Path, most_words: int) -> list[str]:
+    """Return how each sentence begins that has more words, in paragraphs and lists.
+
+    A colon ends a sentence, too, and what stands in parentheses does not count.
+    """
+    parts = [
+        "".join(child.content if child.type in {"text", "code_inline"} else " " for child in token.children or ())
+        for before, token in pairwise(_parsed(page))
+        if before.type == "paragraph_open"
+    ]
+    inner = r"\([^()]*\)"
+    bare = [re.sub(inner, "", re.sub(inner, "", part)) for part in parts]
+    sentences = [sentence for part in bare for sentence in re.split(r"(?<=[.?!:])\s+", part)]
+    return [f"{sentence[:60]}..." for sentence in sentences if len(sentence.split()) > most_words]
+
+
 @cache
 def _parsed(page: Path) -> tuple[Token, ...]:
     return tuple(MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")))
