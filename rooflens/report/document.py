@@ -167,6 +167,15 @@ class Table(NamedTuple):
         """Return whether a row is one cell across all columns."""
         return len(row) == 1 < len(self.columns)
 
+    def without_empty(self, missing: str = "") -> Table:
+        """Leave out the columns in which every cell is empty, or says that a value is missing."""
+        blank: tuple[Words, ...] = ("", (), missing)
+        kept = [place for place in range(len(self.columns)) if any(row[place] not in blank for row in self.rows)]
+        return self._replace(
+            columns=tuple(self.columns[place] for place in kept),
+            rows=tuple(tuple(row[place] for place in kept) for row in self.rows),
+        )
+
 
 class Bar(NamedTuple):
     """One of several that are set against one another.
