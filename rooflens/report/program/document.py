@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rooflens.errors import UnknownNameError
-from rooflens.format import MISSING, count, cut_end, duration, factor, percent, quantity, si
+from rooflens.format import MISSING, count, cut_end, duration, factor, percent, quantity
 from rooflens.model.keys import short_names
 from rooflens.model.program.kernels import ProgramKernel, to_profile
 from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined, joined
 from rooflens.model.program.rows import Stretch
 from rooflens.report.document import (
-    SPARE,
     Block,
     Column,
     Columns,
     Document,
     Folded,
     Heading,
+    OnPage,
     Paragraph,
     Span,
     Table,
@@ -35,13 +35,15 @@ from rooflens.report.document import (
     few,
     paragraph,
 )
+from rooflens.report.program.by_operator import by_operator
 from rooflens.report.program.communication import communication_blocks, ranks_blocks
 from rooflens.report.program.fusion import fusion_blocks
-from rooflens.report.program.grouping import groups_on_page, groups_table
-from rooflens.report.program.lane import lanes_block, mark_of
+from rooflens.report.program.grouping import groups_table, modules_on_page
+from rooflens.report.program.kernel_rows import CLASS, COLUMNS, from_words, kernel_cells, move_words
+from rooflens.report.program.lane import lanes_block, sides_of_ranks
 from rooflens.report.program.parts import LEAST_PART, headline_of, idle_table, next_steps, parts_line
 from rooflens.report.program.totals import beside_kernels
-from rooflens.report.program.words import LONGEST, cut, file_name, without_step
+from rooflens.report.program.words import LONGEST, cut, file_name
 
 if TYPE_CHECKING:
     from rooflens.model.catalogue import Key
@@ -70,25 +72,6 @@ _NOTE = (
 )
 
 _MEASURED = "to win, where a report holds the kernel: what its best move wins, else what lies above its limit"
-
-_COLUMNS = (
-    Column("kernel", fit="name", least=26, most=48),
-    Column("on one scale", fit="bar", page=True),
-    Column("time", right=True, worth=9),
-    Column("share", right=True, worth=8),
-    Column("launches", right=True, worth=6),
-    Column("a launch", right=True, worth=SPARE + 1),
-    Column("floor", right=True, worth=8),
-    Column("to win", right=True, worth=9),
-    Column("operator", fit="end", least=12, worth=6),
-    Column("shape", fit="end", least=12, worth=5),
-    Column("from", fit="end", least=10, worth=7),
-    Column("class", fit="wrap", least=12, worth=SPARE),
-    Column("FLOP", right=True, page=True),
-    Column("bytes", right=True, page=True),
-)
-_MOVE = Column("first move", fit="prose", least=60)
-_CLASS = Column("class", fit="wrap", least=25, most=36, worth=8)
 
 _OF_HEADS = {"on one scale": "share", "from": "module", "class": "bound", "bytes": "moved_bytes", "to win": "gain_ns"}
 """Heads of the table whose cell is made of several keys, or that have another name -> the one asked for."""
@@ -197,17 +180,21 @@ def _kernels(
         if brief:
             yield from tables
         else:
-            yield Folded("All kernels", tables, on_text=False)
-            yield groups_on_page(whole, names)
+            # A page has them in the table by operator; columns that were asked for it has in a table of their own.
+            yield OnPage((Folded("All kernels", tables),) if keys else (), on_text=tables)
+            yield from modules_on_page(whole, names)
 
 
 def _drawn(whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
     """Yield what only pages show: where the time goes, what to look at first, and beside it the roofline."""
     from rooflens.report.program import charts  # noqa: PLC0415 - terminals draw nothing
 
-    yield from lanes_block(whole.programs, whole, names)
+    sides = sides_of_ranks(whole)
+    others = len(whole.programs) - len(sides)
+    yield from lanes_block(sides, names, f"Not drawn: {count(others, 'trace')}." if sides and others else "")
+    yield from by_operator(whole, names, sides)
     beside = (
-        charts.opportunities(whole.kernels, names, _move, _from),
+        charts.opportunities(whole.kernels, names, move_words, from_words),
         charts.roofline(whole, names),
     )
     if any(beside):
@@ -283,14 +270,8 @@ def _facts(whole: Joined) -> Iterator[Words]:
 
 
 def _where(one: ProgramKernel) -> str:
-    where = _from(one)
+    where = from_words(one)
     return f", from {cut(where)}" if where else ""
-
-
-def _from(one: ProgramKernel) -> str:
-    """Say where most of a kernel comes from: module and line, else its range; of a file its name, and no folder."""
-    line = ", ".join(part.rpartition("/")[2] for part in (one.code or "").split(", "))
-    return ", ".join(filter(None, (one.module, line))) or without_step(one.nvtx_range)
 
 
 def _lists(whole: Joined) -> Iterator[_List]:
@@ -308,54 +289,16 @@ def _lists(whole: Joined) -> Iterator[_List]:
 
 def _table(part: _List, top: int, names: Mapping[str, str], keys: Mapping[str, Key]) -> Table:
     kernels, title, amount = part.kernels[:_ON_PAGE], part.title, len(part.kernels)
-    marks = tuple(map(mark_of, kernels))
     if keys:
-        columns = (_COLUMNS[0], *starmap(_chosen_column, keys.items()))
+        columns = (COLUMNS[0], *starmap(_chosen_column, keys.items()))
         cells = tuple((code(names[one.name]), *(_chosen_cell(key, one) for key in keys.values())) for one in kernels)
-        return Table(columns, cells, title, shown=top, amount=amount, rest=part.rest, marks=marks)
+        return Table(columns, cells, title, shown=top, amount=amount, rest=part.rest)
     has_counters = any(one.measured is not None for one in kernels)
-    columns = (*(_CLASS if has_counters and column.heading == "class" else column for column in _COLUMNS), _MOVE)
+    columns = tuple(CLASS if has_counters and column.heading == "class" else column for column in COLUMNS)
     longest = max((one.share for one in kernels), default=0.0) or 1.0
-    rows: tuple[tuple[Words, ...], ...] = tuple((*_row(one, names[one.name], longest), _move(one)) for one in kernels)
-    table = Table(columns, rows, title, shown=top, amount=amount, rest=part.rest, marks=marks)
+    rows = tuple(kernel_cells(one, names[one.name], longest) for one in kernels)
+    table = Table(columns, rows, title, shown=top, amount=amount, rest=part.rest)
     return table.without_empty(MISSING)
-
-
-def _row(one: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:
-    floor = duration(one.floor_ns) + (f" ({one.caches})" if one.caches not in {None, "cold"} else "")
-    return (
-        code(name),
-        Span(f"{one.share / longest:.4f}", "unknown"),
-        duration(one.time_ns),
-        percent(one.share),
-        f"{one.count:,}",
-        duration(one.launch_ns),
-        floor,
-        duration(one.gain_ns),
-        code(cut(one.operator)) if one.operator else "",
-        code(cut(one.shape)) if one.shape else "",
-        code(cut(_from(one))) if _from(one) else "",
-        _class(one),
-        si(one.flop, "FLOP"),
-        si(one.moved_bytes, "B"),
-    )
-
-
-def _class(one: ProgramKernel) -> Words:
-    """Write the class as everywhere, with what makes it so where a report holds the kernel."""
-    if one.measured is None:
-        return Span(one.shown_class, one.shown_class)
-    from rooflens.report.words.verdicts import verdict_words  # noqa: PLC0415 - only where there is a report
-
-    return Span(verdict_words(one.measured), one.shown_class)
-
-
-def _move(one: ProgramKernel) -> Words:
-    if one.measured is None:
-        return ""
-    from rooflens.model.summary import best_move  # noqa: PLC0415 - only where there is a report
-
-    return Span(best_move(one.measured.verdict).partition(": ")[0], "dim")
 
 
 def _key(name: str) -> Key:

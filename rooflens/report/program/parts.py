@@ -117,6 +117,13 @@ def next_steps(whole: Joined) -> Iterator[Words]:
             yield from _STEPS[subject](whole)
 
 
+def idle_place(one: Idle) -> Words:
+    """Say where gaps of a cause are: in what the host was, else before what."""
+    if where := _where(one):
+        return code(where)
+    return ("before ", code(_short(one.before))) if one.before else "not recorded"
+
+
 def _where(one: Idle) -> str:
     """Say in what the host was: an operator, a range or a line."""
     found = one.operator or without_step(one.nvtx_range) or (one.code or "").rpartition("/")[2]
