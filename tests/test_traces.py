@@ -453,10 +453,11 @@ def test_the_page_of_a_trace_has_headline_timeline_and_one_list(tmp_path: Path) 
     known, most = f"{100 * won_ms / 12:.0f} %", f"{100 * (won_ms + 2) / 12:.0f} %"
     assert f"<h1>Faster kernels can save at most {most} of 12.0 ms: {known} above floors, 17 % without" in page
     drawn = json.loads(page.partition('id="lanes-data">')[2].partition("</script>")[0])
-    (lane,) = drawn["lanes"]
+    (part,) = drawn["parts"]
+    (lane,) = part["lanes"]
     assert [drawn["subjects"][place][0] for place in lane["subjects"]] == ["gemm", "other"]
     assert (lane["starts"], lane["lengths"], drawn["wall"]) == ([0, 10_000_000], [9_000_000, 2_000_000], 12_000_000)
-    assert [drawn["texts"][text] for _, text, _, _ in drawn["spans"]] == ["Block_0", "Head_0"]
+    assert [drawn["texts"][text] for _, text, _, _ in part["spans"]] == ["Block_0", "Head_0"]
     marks = re.findall(r'<tr data-mark="(\d+)"', page)
     assert marks == [drawn["subjects"][place][3] for place in lane["subjects"]]
     hatched = re.search(r'<u style="width:([\d.]+)%"></u></span></div>', page)

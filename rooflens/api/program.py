@@ -11,8 +11,9 @@ from rooflens.errors import InputError, UsageError
 from rooflens.format import count
 from rooflens.ingest.reports.inputs import is_timeline, timelines_in
 from rooflens.model import catalogue
+from rooflens.model.program.ranks import joined
 from rooflens.programs import read_programs
-from rooflens.report.program.parts import whole_of
+from rooflens.report.program.parts import headline_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +105,7 @@ class Program:
     @property
     def headline(self) -> str:
         """What takes most of the time, and why; empty where no times were recorded."""
-        return whole_of([self.record]).headline
+        return headline_of(joined([self.record]))
 
     @property
     def parts(self) -> Parts:

@@ -132,6 +132,7 @@ class Column(NamedTuple):
         least: Characters that a column which gives way keeps before another one leaves.
         most: Characters of a cell for which columns worth least leave; 0 for any number.
         page: Only pages show it.
+        about: What its heading means, which a page shows where a pointer rests; empty for nothing.
     """
 
     heading: str
@@ -141,6 +142,7 @@ class Column(NamedTuple):
     least: int = 12
     most: int = 0
     page: bool = False
+    about: str = ""
 
 
 class Table(NamedTuple):
@@ -151,7 +153,9 @@ class Table(NamedTuple):
         amount: How many rows there are, of which `rows` may be the first; 0 where `rows` are all.
         rest: What the rows have in common that are not shown: ` with smaller differences`.
         label: What it holds, for readers who do not see it; by default its title.
-        marks: What the rows are called in lanes of the same page, row by row; empty if they are in none.
+        marks: What the rows are called in lanes of the same page, row by row, one or more names with blanks between;
+            empty if they are in none.
+        within: The place of the row that each row opens from, -1 for one that always shows; empty if none opens.
     """
 
     columns: tuple[Column, ...]
@@ -162,10 +166,20 @@ class Table(NamedTuple):
     rest: str = ""
     label: str = ""
     marks: tuple[str, ...] = ()
+    within: tuple[int, ...] = ()
 
     def is_across(self, row: Sequence[Words]) -> bool:
         """Return whether a row is one cell across all columns."""
         return len(row) == 1 < len(self.columns)
+
+    def without_empty(self, missing: str = "") -> Table:
+        """Leave out the columns in which every cell is empty, or says that a value is missing."""
+        blank: tuple[Words, ...] = ("", (), missing)
+        kept = [place for place in range(len(self.columns)) if any(row[place] not in blank for row in self.rows)]
+        return self._replace(
+            columns=tuple(self.columns[place] for place in kept),
+            rows=tuple(tuple(row[place] for place in kept) for row in self.rows),
+        )
 
 
 class Bar(NamedTuple):
@@ -451,17 +465,47 @@ class Map(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """When each stream of a program ran what, drawn on a page; its tables say the same.
+    """When each stream of one or more programs ran what, drawn on a page; its tables say the same.
 
     Attributes:
         data: What the script draws.
         label: What it shows, for readers who do not see it.
         note: What is merged or left out; empty for nothing.
+        legend: What its colours stand for: the class of each in style sheets, and words.
     """
 
     data: Mapping[str, Any]
     label: str
     note: str = ""
+    legend: tuple[tuple[str, str], ...] = ()
+
+
+class Pick(NamedTuple):
+    """A list of a page's filters: the key of the page's state that it sets, and values to choose from."""
+
+    key: str
+    label: str
+    values: tuple[str, ...]
+
+
+class Filtered(NamedTuple):
+    """A table below filters of a page, which also search it; what they leave stands in the address of the page.
+
+    Attributes:
+        title: Of the part of the page.
+        table: The table, whose rows have marks.
+        classes: Classes that can be shown alone.
+        picks: What else its rows can be chosen by.
+        items: What the filters read of each row: its mark as `k`, its class as `bound`, and a list for each pick.
+        shown: Rows that a page shows at first, with what opens from them.
+    """
+
+    title: str
+    table: Table
+    classes: tuple[str, ...]
+    picks: tuple[Pick, ...]
+    items: tuple[Mapping[str, Any], ...]
+    shown: int
 
 
 class Fact(NamedTuple):
@@ -594,7 +638,7 @@ class Opportunities(NamedTuple):
 
 Block: TypeAlias = (
     "Heading | Paragraph | Bullets | Table | Bars | Folded | OnPage | Panels | Moves | Lines | Excerpt | Picture "
-    "| Chart | Facts | Columns | Choice | Map | Lanes | Opportunities"
+    "| Chart | Facts | Columns | Choice | Map | Lanes | Filtered | Opportunities"
 )
 Document: TypeAlias = "tuple[Block, ...]"
 

@@ -119,11 +119,13 @@ _SHARED = (
     "zoom",
     "isolated",
     "bar",
+    "chip",
     "drawing",
     "facts_line",
     "json_block",
     "meter",
     "scrolling",
+    "search",
     "shape",
 )
 """Macros of blocks that all templates may use."""

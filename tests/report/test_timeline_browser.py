@@ -82,6 +82,48 @@ def test_a_click_finds_the_row_and_the_address_brings_all_back(open_file: Callab
     assert again.locator("tr.marked").get_attribute("data-mark") == mark
 
 
+SHOWN = """() => [...document.querySelectorAll(".filtered-table tbody tr:not([hidden])")].map(
+  row => row.cells[0].textContent)"""
+
+
+def test_filters_leave_rows_and_the_address_brings_them_back(open_file: Callable[..., Page], page_file: Path) -> None:
+    """A search opens what it finds, a class leaves its rows, and the address alone restores both."""
+    page = open_file(page_file, ready=READY)
+    rows = page.evaluate(SHOWN)
+    assert set(rows) == {"communication", "kernels without an operator"}
+    page.fill("#search", "softmax")
+    assert page.evaluate(SHOWN) == ["kernels without an operator", "softmax"]
+    assert page.locator("#tally").text_content() == "1 of 3 rows"
+    page.evaluate("lens.save()")
+    again = open_file(page_file, page.evaluate("location.hash"), ready=READY)
+    assert again.evaluate(SHOWN) == ["kernels without an operator", "softmax"]
+    again.click("#clear")
+    assert again.evaluate(SHOWN) == rows
+    again.click("[data-verdict=communication]")
+    assert again.evaluate(SHOWN) == ["communication"]
+    again.click(".opener:visible")
+    assert again.evaluate(SHOWN) == ["communication", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"]
+    again.select_option("[data-choice=stream]", "stream 7")
+    assert again.evaluate(SHOWN) == []
+    assert again.locator("#none-left").is_visible()
+
+
+def test_a_click_on_what_the_filters_leave_out_lifts_them(open_file: Callable[..., Page], page_file: Path) -> None:
+    """A kernel chosen in the lanes shows its row, whatever was looked for; one that the filters keep changes none."""
+    page = open_file(page_file, "#q=gemm", ready=READY)
+    canvas = page.locator("#lanes")
+    box = canvas.bounding_box()
+    assert box is not None
+    at = {"x": 84 + (box["width"] - 84) * 0.25, "y": box["height"] - 2 * 26 + 12}
+    canvas.click(position=at)
+    assert page.locator("tr.marked th").text_content() == "gemm"
+    assert page.evaluate("lens.state.q") == "gemm"
+    canvas.click(position=at | {"y": box["height"] - 12, "x": at["x"] + 0.35 * (box["width"] - 84)})
+    assert page.locator("tr.marked th").text_content() == "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+    assert page.locator("tr.marked").is_visible()
+    assert page.evaluate("lens.state.q") == ""
+
+
 def test_twenty_thousand_launches_are_a_page_of_few_megabytes(tmp_path: Path) -> None:
     """As many marks as there are launches up to the limit, and no more beyond it; the page stays under 4 MB."""
     page = page_of(tmp_path, *(kernel(f"k{i % 40}", 12.0 * i, 8.0) for i in range(25_000)))

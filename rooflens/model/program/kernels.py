@@ -119,6 +119,11 @@ class ProgramKernel(Struct, frozen=True):
     in_steps: RowSteps | None = None
 
     @property
+    def identity(self) -> tuple[str | None, ...]:
+        """What makes it the same kernel in several timelines: name, operator, sizes and types."""
+        return self.name, self.operator, self.shape, self.dtype
+
+    @property
     def by(self) -> By:
         """What it is ranked by."""
         if self.is_communication:

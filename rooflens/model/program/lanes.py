@@ -56,6 +56,7 @@ class Lane(Struct, frozen=True):
             several launches in one mark what took most of it.
         counts: Launches in it.
         busy: Their time, in nanoseconds: less than the length if there are gaps.
+        numbers: All kernels that ran on it, of which a mark of several launches shows one.
     """
 
     device: int
@@ -65,6 +66,7 @@ class Lane(Struct, frozen=True):
     subjects: array[int]
     counts: array[int]
     busy: array[int]
+    numbers: frozenset[int] = frozenset()
 
 
 class Span(NamedTuple):
@@ -153,6 +155,8 @@ class Drawing:
         if self._begin_ns is None:
             self._begin_ns = start_ns
         self._end_ns = max(self._end_ns, start_ns + duration_ns)
+        if subject >= 0:
+            track.numbers.add(subject)
         mark = start_ns, duration_ns, subject, 1, duration_ns
         if self._merged_ns and track.join(mark, self._merged_ns):
             return
@@ -192,6 +196,7 @@ class Drawing:
                     track.subjects,
                     track.counts,
                     track.busy,
+                    frozenset(track.numbers),
                 )
                 for (device, stream), track in sorted(self._tracks.items(), key=lambda item: item[0])
             ),
@@ -209,6 +214,7 @@ class _Track:
     def __init__(self) -> None:
         self.starts, self.lengths, self.busy = array("q"), array("q"), array("q")
         self.subjects, self.counts = array("i"), array("I")
+        self.numbers: set[int] = set()
         self._longest = array("q")
 
     def append(self, mark: _Mark) -> None:
@@ -246,12 +252,15 @@ def _joined(some: _Track | Lane, within_ns: int) -> _Track:
     for mark in zip(some.starts, some.lengths, some.subjects, some.counts, some.busy, strict=True):
         if not found.join(mark, within_ns):
             found.append(mark)
+    found.numbers.update(some.numbers)
     return found
 
 
 def _merged(lane: Lane, within_ns: int) -> Lane:
     found = _joined(lane, within_ns)
-    return Lane(lane.device, lane.stream, found.starts, found.lengths, found.subjects, found.counts, found.busy)
+    return Lane(
+        lane.device, lane.stream, found.starts, found.lengths, found.subjects, found.counts, found.busy, lane.numbers
+    )
 
 
 def _coarser(merged_ns: int, wall_ns: int, most: int) -> int:

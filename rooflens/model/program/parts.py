@@ -15,13 +15,13 @@ could be won of a row with a known gain, the rest of that row, and rows whose ga
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from rooflens.model.program.idle import Idle
+    from rooflens.model.program.idle import Idle, IdleKind
     from rooflens.model.program.kernels import ProgramKernel
     from rooflens.model.program.occupancy import Occupancy
 
@@ -69,6 +69,18 @@ class Parts(Struct, frozen=True):
     def idle_ns(self) -> int:
         """Nothing ran, whatever the cause."""
         return self.launching_ns + self.synchronizing_ns + self.host_ns + self.queued_ns + self.idle_unknown_ns
+
+    @property
+    def idle_by_kind(self) -> Mapping[IdleKind, int]:
+        """Idle time by what the host did, most first; kinds without any are left out."""
+        times: dict[IdleKind, int] = {
+            "launching": self.launching_ns,
+            "synchronizing": self.synchronizing_ns,
+            "host": self.host_ns,
+            "queued": self.queued_ns,
+            "unknown": self.idle_unknown_ns,
+        }
+        return {kind: times[kind] for kind in sorted(times, key=times.__getitem__, reverse=True) if times[kind]}
 
     @property
     def most_from_kernels_ns(self) -> int:

@@ -17,9 +17,14 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.model.program.communication import Collectives
+from rooflens.model.program import copies as all_copies
+from rooflens.model.program import idle as all_idle
+from rooflens.model.program import parts as all_parts
+from rooflens.model.program.communication import CollectiveLaunches, Collectives, collectives_of
+from rooflens.model.program.copies import Copies
 from rooflens.model.program.idle import Idle
 from rooflens.model.program.kernels import ProgramKernel, in_order, summed
+from rooflens.model.program.parts import Parts, Subject
 from rooflens.model.program.program import Program
 
 LEAST_SHARE = 0.02
@@ -103,44 +108,69 @@ class Late(Struct, frozen=True):
 
 
 class Joined(Struct, frozen=True):
-    """Kernels of several timelines in one list.
+    """One or more timelines as one: several are ranks or runs of one program.
 
     Attributes:
+        programs: The timelines.
         kernels: The selected kernels, in order; those with equal name, operator, sizes and types are one row.
         every: All kernels, selected or not.
         time_ns: The sum of all launch times.
+        parts: Where their time goes; all of them are 0 where no times were recorded.
+        idle, copies: As of a program.
+        collectives: What is sent by all, most exposed first.
+        graph_hint: As of the first program that has one.
         ranks: The processes side by side, by rank; empty where the timelines do not say which is which.
         waited_for: The rank that the others wait for; None if unknown, or none.
     """
 
+    programs: tuple[Program, ...]
     kernels: tuple[ProgramKernel, ...]
     every: tuple[ProgramKernel, ...]
     time_ns: int
+    parts: Parts
+    idle: tuple[Idle, ...]
+    copies: tuple[Copies, ...]
+    collectives: tuple[CollectiveLaunches, ...]
+    graph_hint: str | None = None
     ranks: tuple[Rank, ...] = ()
     waited_for: Late | None = None
+
+    def share(self, subject: Subject) -> float:
+        """Return the part of the time that a subject takes."""
+        return self.parts.of(subject) / self.parts.wall_ns if self.parts.wall_ns else 0.0
 
 
 def joined(programs: Sequence[Program]) -> Joined:
     """Join one or more timelines."""
     time_ns = sum(one.time_ns for one in programs)
-    if len(programs) == 1:
-        return Joined(programs[0].kernels, programs[0].every, time_ns)
     kernels, every = (_rows(programs, rows_of, time_ns) for rows_of in (lambda one: one.kernels, lambda one: one.every))
-    return Joined(kernels, every, time_ns, *_side_by_side(programs))
+    parts = all_parts.summed([one.parts for one in programs])
+    ranks, late = _side_by_side(programs) if len(programs) > 1 else ((), None)
+    return Joined(
+        programs=tuple(programs),
+        kernels=kernels,
+        every=every,
+        time_ns=time_ns,
+        parts=parts,
+        idle=all_idle.added((cause for one in programs for cause in one.idle), parts.wall_ns),
+        copies=all_copies.added(kind for one in programs for kind in one.copies),
+        collectives=collectives_of(one.communication for one in programs),
+        graph_hint=next((one.graph_hint for one in programs if one.graph_hint), None),
+        ranks=ranks,
+        waited_for=late,
+    )
 
 
 def _rows(
     programs: Sequence[Program], rows_of: Callable[[Program], Sequence[ProgramKernel]], time_ns: int
 ) -> tuple[ProgramKernel, ...]:
+    if len(programs) == 1:
+        return tuple(rows_of(programs[0]))
     alike: defaultdict[tuple[str | None, ...], list[ProgramKernel]] = defaultdict(list)
     for program in programs:
         for one in rows_of(program):
-            alike[program.gpu, *_key(one)].append(one)
+            alike[program.gpu, *one.identity].append(one)
     return in_order([summed(own, time_ns) for own in alike.values()])
-
-
-def _key(one: ProgramKernel) -> tuple[str | None, ...]:
-    return one.name, one.operator, one.shape, one.dtype
 
 
 class _Beside:
@@ -242,11 +272,11 @@ def _least_communicating(ranks: Sequence[Rank]) -> Late | None:
 def _with_kernel(late: Late, programs: Sequence[Program]) -> Late:
     """Add the kernel that loses most time on the late rank against the median of the others; one that lacks takes 0."""
     last = late.rank.program
-    others = [{_key(one): one.time_ns for one in program.every} for program in programs if program is not last]
+    others = [{one.identity: one.time_ns for one in program.every} for program in programs if program is not last]
     found: list[tuple[float, float, ProgramKernel]] = []
     for one in last.every:
         if not one.is_communication:
-            usual_ns = float(median(times.get(_key(one), 0) for times in others))
+            usual_ns = float(median(times.get(one.identity, 0) for times in others))
             found.append((one.time_ns - usual_ns, usual_ns, one))
     more_ns, usual_ns, kernel = max(found, key=itemgetter(0), default=(0.0, 0.0, None))
     return replace(late, slower=kernel, usual_ns=usual_ns) if more_ns > 0 else late

@@ -93,13 +93,19 @@ class Cell(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A table as templates set it: class and words of each heading, rows of cells, and what stands below."""
+    """A table as templates set it: class, words and meaning of each heading, rows of cells, and what stands below.
+
+    Attributes:
+        marks: What lanes call each row.
+        within: The place of the row that each row opens from; -1 for none.
+    """
 
     label: str
     stacks: bool
-    heads: tuple[tuple[str, str], ...]
+    heads: tuple[tuple[str, str, str], ...]
     rows: tuple[tuple[Cell, ...], ...]
     marks: tuple[str, ...]
+    within: tuple[int, ...]
     notes: Document
 
 
@@ -127,7 +133,7 @@ class Room:
         return Grid(
             label=table.label or plain(table.title) or "Table",
             stacks=stacks,
-            heads=tuple((_kind(column), column.heading) for column in columns),
+            heads=tuple((_kind(column), column.heading, column.about) for column in columns),
             rows=tuple(
                 (Cell("", row[0], span=len(columns)),)
                 if table.is_across(row)
@@ -135,6 +141,7 @@ class Room:
                 for row in rows
             ),
             marks=table.marks or ("",) * len(rows),
+            within=table.within or (-1,) * len(rows),
             notes=rest_note(table.amount or len(table.rows), len(rows), table.rest),
         )
 

@@ -1,29 +1,17 @@
-"""What the page of a trace draws: where its time goes, what to look at first, and its kernels under the GPU's roofs."""
+"""What the page of a trace draws: what to look at first, and its kernels under the GPU's roofs."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
 
 from rooflens.format import count, cut_middle, duration, factor, intensity, percent, si
 from rooflens.model.program.kernels import ProgramKernel
-from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
-from rooflens.report.document import Below, Cell, Chart, Fact, Map, Opportunities, Opportunity, Strip, Words
-from rooflens.report.program.words import without_step
-from rooflens.report.words.strips import NO_KERNEL, blank, mapped, strip_of
-
-_PLACES: Mapping[str, Callable[[ProgramKernel], str | None]] = {
-    "module": attrgetter("module"),
-    "range": lambda one: without_step(one.nvtx_range).partition("/")[0],
-    "operator": attrgetter("operator"),
-}
-"""What parts a program, the best first; of ranges the outermost."""
+from rooflens.report.document import Below, Chart, Fact, Opportunities, Opportunity, Words
 
 KNOWN_SHOWN, OPEN_SHOWN = 8, 4
 """Rows of the list with something to win, and of those whose that is not known."""
@@ -31,45 +19,7 @@ KNOWN_SHOWN, OPEN_SHOWN = 8, 4
 DRAWN, NAMED = 40, 4
 """Kernels in the roofline, those with most to win, and those of them that have their name beside them."""
 
-"""Names that stand nearer to each other would meet."""
-
 _NAME_WIDTH = 60
-_LEAST_PLACED = 0.5
-"""Where less of the time has a place of some kind, the program is not parted by it."""
-
-
-def program_map(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Map | None:
-    """Draw the time from first to last kernel: modules, ranges or operators, their kernels, white where none ran."""
-    idle_ns = sum(one.unprofiled.gap_ns or 0.0 for one in programs)
-    whole_ns = sum(one.time_ns for one in whole.kernels) + idle_ns
-    if not whole_ns:
-        return None
-    what, places = _places(whole.kernels)
-    strips: list[Strip] = []
-    for place, rows in places.items():
-        if strip := strip_of(cut_middle(place, _NAME_WIDTH), [_cell(one, names, whole_ns) for one in rows], whole_ns):
-            strips.append(strip)
-    label = f"Time by {what} and kernel; the table of all kernels has the same."
-    return mapped([*strips, *blank(NO_KERNEL, idle_ns, whole_ns, "gap")], label, what)
-
-
-def _places(kernels: Sequence[ProgramKernel]) -> tuple[str, dict[str, list[ProgramKernel]]]:
-    """Part kernels by module, else by range, else by operator: the first that is known of half of the time."""
-    whole_ns = sum(one.time_ns for one in kernels if not one.is_communication)
-    for what, place_of in _PLACES.items():
-        found: defaultdict[str, list[ProgramKernel]] = defaultdict(list)
-        for one in kernels:
-            found["communication" if one.is_communication else place_of(one) or f"no {what}"].append(one)
-        if sum(one.time_ns for one in found.get(f"no {what}", ())) < _LEAST_PLACED * whole_ns:
-            return what, dict(sorted(found.items(), key=lambda item: -sum(one.time_ns for one in item[1])))
-    return "kernel", {"": [*kernels]}
-
-
-def _cell(one: ProgramKernel, names: Mapping[str, str], whole_ns: float) -> Cell:
-    won = (one.gain_ns or 0.0) / one.time_ns if one.time_ns and one.by in {"gain", "limit"} else 0.0
-    told = f"{names[one.name]}, {duration(one.time_ns)}, {one.shown_class}"
-    told += f", {percent(won)} to win at most" if won else ""
-    return Cell(cut_middle(names[one.name], _NAME_WIDTH), told, one.time_ns / whole_ns, won, one.shown_class)
 
 
 def opportunities(
@@ -131,9 +81,9 @@ def _why(one: ProgramKernel) -> Iterator[str]:
         yield cut_middle(one.operator, _NAME_WIDTH)
 
 
-def roofline(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Chart | None:
+def roofline(whole: Joined, names: Mapping[str, str]) -> Chart | None:
     """Draw kernels by the work that their sizes state under the roofs of their GPU; None for fewer than two."""
-    gpus = {one.gpu for one in programs}
+    gpus = {one.gpu for one in whole.programs}
     sheet = datasheet_of(gpus.pop()) if len(gpus) == 1 else None
     placed = [one for one in whole.kernels if one.flop and one.moved_bytes and one.calls and one.time_ns][:DRAWN]
     if sheet is None or len(placed) < 2:

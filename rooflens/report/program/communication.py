@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from rooflens.format import count, duration, factor, percent, si
-from rooflens.model.program.communication import CollectiveLaunches, collectives_of
-from rooflens.model.program.program import Program
+from rooflens.format import MISSING, count, duration, factor, percent, si
+from rooflens.model.program.communication import CollectiveLaunches
 from rooflens.model.program.ranks import Joined, Late
 from rooflens.report.document import Block, Column, Paragraph, Span, Table, Words, code, paragraph
 from rooflens.report.program.words import cut, file_name
 
 _ON_PAGE = 200
 """Collectives that a page lists."""
-
-_UNKNOWN = duration(None)
 
 _MOSTLY = 0.8
 """From this part on, lateness is that of the first collectives."""
@@ -65,19 +62,20 @@ def _of(rate: str, link_bytes_per_s: float | None) -> str:
     return f"{number} of {link}" if link.endswith(f" {unit}") else f"{rate} of {link}"
 
 
-def communication_blocks(programs: Sequence[Program], top: int) -> Iterator[Block]:
+def communication_blocks(whole: Joined, top: int) -> Iterator[Block]:
     """Say what is sent, by collective, group and size, how fast, and what of it nothing hides."""
-    found = [one.communication for one in programs if one.communication]
-    rows = collectives_of(found)
+    rows = whole.collectives
     if not rows:
         return
-    cells = tuple(map(_row, rows[:_ON_PAGE]))
-    filled = {place for row in cells for place, words in enumerate(row) if words}
-    columns = tuple(column for place, column in enumerate(_COLUMNS) if place in filled)
-    table = tuple(tuple(words for place, words in enumerate(row) if place in filled) for row in cells)
+    found = [one.communication for one in whole.programs if one.communication]
     yield Table(
-        columns, table, "Communication, most exposed first", shown=top, amount=len(rows), rest=" with less exposed time"
-    )
+        _COLUMNS,
+        tuple(map(_row, rows[:_ON_PAGE])),
+        "Communication, most exposed first",
+        shown=top,
+        amount=len(rows),
+        rest=" with less exposed time",
+    ).without_empty()
     time_ns, exposed_ns = sum(one.time_ns for one in found), sum(one.exposed_ns or 0 for one in found)
     lines: list[Words] = [f"{duration(exposed_ns)} of {duration(time_ns)} exposed ({percent(exposed_ns / time_ns)})."]
     waiting = next((one for one in rows if one.is_waiting and one.exposed_ns), None)
@@ -109,9 +107,9 @@ def _row(one: CollectiveLaunches) -> tuple[Words, ...]:
     )
 
 
-def ranks_blocks(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
+def ranks_blocks(whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
     """Set several timelines side by side, and name the rank that the others wait for, with the reason."""
-    if len(programs) < 2:
+    if len(whole.programs) < 2:
         return
     columns = (
         Column("trace", fit="name", least=12, most=40),
@@ -125,7 +123,7 @@ def ranks_blocks(programs: Sequence[Program], whole: Joined, names: Mapping[str,
         Column("to win", right=True, worth=4),
     )
     beside = {id(one.program): one for one in whole.ranks}
-    order = [one.program for one in whole.ranks] or programs
+    order = [one.program for one in whole.ranks] or [*whole.programs]
     rows: list[tuple[Words, ...]] = []
     for program in order:
         own, sent = beside.get(id(program)), program.communication
@@ -142,13 +140,7 @@ def ranks_blocks(programs: Sequence[Program], whole: Joined, names: Mapping[str,
                 duration(program.gain_ns),
             )
         )
-    filled = [place for place in range(len(columns)) if any(row[place] not in {"", _UNKNOWN} for row in rows)]
-    yield Table(
-        tuple(columns[place] for place in filled),
-        tuple(tuple(row[place] for place in filled) for row in rows),
-        "Ranks" if whole.ranks else "",
-        label="Traces",
-    )
+    yield Table(columns, tuple(rows), "Ranks" if whole.ranks else "", label="Traces").without_empty(MISSING)
     if whole.waited_for is not None:
         yield paragraph(*late_lines(whole.waited_for, whole, names))
     if any(one.compared for one in whole.ranks):

@@ -228,20 +228,15 @@ def _changes(comparison: ProgramComparison) -> Table:
         _pair(f"{comparison.base.launches:,.0f}", f"{comparison.head.launches:,.0f}"),
         "",
         "",
-        comparison.outcome,
+        comparison.outcome if comparison.is_per_step else "",
     )
-    kept = [
-        place
-        for place in range(len(columns))
-        if any(row[place] not in {"", "-"} for row in rows) and (place != 8 or comparison.is_per_step)
-    ]
     return Table(
-        tuple(columns[place] for place in kept),
-        tuple(tuple(row[place] for place in kept) for row in (total, *rows)),
+        columns,
+        (total, *rows),
         f"By {_way(comparison)}, largest difference first",
         shown=SHOWN + 1,
         rest=" with smaller differences",
-    )
+    ).without_empty("-")
 
 
 def _way(comparison: ProgramComparison) -> str:
@@ -253,6 +248,7 @@ def _row(one: Change, comparison: ProgramComparison) -> tuple[Words, ...]:
     launches = [_number(amount.launches) if amount and amount.launches else "" for amount in sides]
     floors = [duration(amount.floor_ns) if amount and amount.floor_ns is not None else "" for amount in sides]
     shown = one.head or one.base
+    has_samples = comparison.is_per_step and one.how == "both" and one.base and one.base.samples_ns
     is_time = one.what != "overlap"
     return (
         code(_cut(one.name)) if one.what == "operator" else one.name,
@@ -263,7 +259,7 @@ def _row(one: Change, comparison: ProgramComparison) -> tuple[Words, ...]:
         _pair(*launches),
         _pair(*floors),
         percent(shown.share) if shown and is_time and shown.share else "",
-        one.timing.outcome(comparison.threshold) if one.how == "both" and one.base and one.base.samples_ns else "",
+        one.timing.outcome(comparison.threshold) if has_samples else "",
     )
 
 

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rooflens.errors import UnknownNameError
-from rooflens.format import count, cut_end, duration, factor, percent, quantity, si
+from rooflens.format import MISSING, count, cut_end, duration, factor, percent, quantity
 from rooflens.model.keys import short_names
 from rooflens.model.program.kernels import ProgramKernel, to_profile
 from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined, joined
 from rooflens.model.program.rows import Stretch
 from rooflens.report.document import (
-    SPARE,
     Block,
     Column,
     Columns,
     Document,
     Folded,
     Heading,
+    OnPage,
     Paragraph,
     Span,
     Table,
@@ -35,13 +35,15 @@ from rooflens.report.document import (
     few,
     paragraph,
 )
+from rooflens.report.program.by_operator import by_operator
 from rooflens.report.program.communication import communication_blocks, ranks_blocks
 from rooflens.report.program.fusion import fusion_blocks
-from rooflens.report.program.grouping import groups_on_page, groups_table
-from rooflens.report.program.lane import lanes_block, mark_of
-from rooflens.report.program.parts import LEAST_PART, Whole, idle_table, next_steps, parts_line, whole_of
+from rooflens.report.program.grouping import groups_table, modules_on_page
+from rooflens.report.program.kernel_rows import CLASS, COLUMNS, from_words, kernel_cells, move_words
+from rooflens.report.program.lane import lanes_block, sides_of_ranks
+from rooflens.report.program.parts import LEAST_PART, headline_of, idle_table, next_steps, parts_line
 from rooflens.report.program.totals import beside_kernels
-from rooflens.report.program.words import LONGEST, cut, file_name, without_step
+from rooflens.report.program.words import LONGEST, cut, file_name
 
 if TYPE_CHECKING:
     from rooflens.model.catalogue import Key
@@ -70,26 +72,6 @@ _NOTE = (
 )
 
 _MEASURED = "to win, where a report holds the kernel: what its best move wins, else what lies above its limit"
-
-_COLUMNS = (
-    Column("kernel", fit="name", least=26, most=48),
-    Column("on one scale", fit="bar", page=True),
-    Column("time", right=True, worth=9),
-    Column("share", right=True, worth=8),
-    Column("launches", right=True, worth=6),
-    Column("a launch", right=True, worth=SPARE + 1),
-    Column("floor", right=True, worth=8),
-    Column("to win", right=True, worth=9),
-    Column("operator", fit="end", least=12, worth=6),
-    Column("shape", fit="end", least=12, worth=5),
-    Column("from", fit="end", least=10, worth=7),
-    Column("class", fit="wrap", least=12, worth=SPARE),
-    Column("FLOP", right=True, page=True),
-    Column("bytes", right=True, page=True),
-)
-_UNKNOWN = duration(None)
-_MOVE = Column("first move", fit="prose", least=60)
-_CLASS = Column("class", fit="wrap", least=25, most=36, worth=8)
 
 _OF_HEADS = {"on one scale": "share", "from": "module", "class": "bound", "bytes": "moved_bytes", "to win": "gain_ns"}
 """Heads of the table whose cell is made of several keys, or that have another name -> the one asked for."""
@@ -145,28 +127,27 @@ def _blocks(
     """Yield what there is to say, the answer first."""
     whole = joined(programs)
     names = {name: cut(short) for name, short in short_names(one.name for one in whole.every).items()}
-    time = whole_of(programs)
-    yield Paragraph(tuple(_answer(programs, whole, time, names)), "answer")
-    yield paragraph(*_facts(programs, whole))
-    yield from ranks_blocks(programs, whole, names)
+    yield Paragraph(tuple(_answer(whole, names)), "answer")
+    yield paragraph(*_facts(whole))
+    yield from ranks_blocks(whole, names)
     if by is None and not brief:
-        yield from _next(programs, whole, time)
-        yield from _drawn(programs, whole, names)
+        yield from _next(whole)
+        yield from _drawn(whole, names)
     sections: dict[Subject, Iterable[Block]] = {
         "kernels": chain(
             _kernels(whole, names, (top, keys, by), brief=brief),
-            _elsewhere(programs, whole),
+            _elsewhere(whole),
         ),
-        "communication": communication_blocks(programs, top),
-        "idle": chain(idle_table(time, top), _stretches(programs, names)),
+        "communication": communication_blocks(whole, top),
+        "idle": chain(idle_table(whole, top), _stretches(programs, names)),
     }
     # What takes most stands first; what takes no time, as printed summaries tell of none, keeps its place.
-    for subject in dict.fromkeys((*time.parts.ranked, *sections)):
+    for subject in dict.fromkeys((*whole.parts.ranked, *sections)):
         yield from sections.get(subject, ())
     yield from beside_kernels(programs)
     yield from fusion_blocks(programs)
     if brief or by is not None:
-        yield from _next(programs, whole, time)
+        yield from _next(whole)
     if notes := _notes(programs):
         yield Paragraph(tuple(f"note: {note}" for note in notes), "note")
     if legend := [*_legend(whole.kernels[:_ON_PAGE])]:
@@ -175,10 +156,10 @@ def _blocks(
         yield Columns(((Folded("How to read it", (paragraph(_HOW),)),),))
 
 
-def _next(programs: Sequence[Program], whole: Joined, time: Whole) -> Iterator[Block]:
+def _next(whole: Joined) -> Iterator[Block]:
     """Say what to do: about what takes most first, then which kernels to profile. It ends a text, and begins a page."""
     commands = profile_commands(whole.kernels)
-    steps: list[Words] = [*next_steps(time), *_before_profiling(programs, whole), *map(code, commands)]
+    steps: list[Words] = [*next_steps(whole), *_before_profiling(whole), *map(code, commands)]
     if steps:
         yield Heading("Profile next" if len(steps) == len(commands) else "Next", 3)
         yield bullets(steps, numbered=True)
@@ -199,18 +180,22 @@ def _kernels(
         if brief:
             yield from tables
         else:
-            yield Folded("All kernels", tables, on_text=False)
-            yield groups_on_page(whole, names)
+            # A page has them in the table by operator; columns that were asked for it has in a table of their own.
+            yield OnPage((Folded("All kernels", tables),) if keys else (), on_text=tables)
+            yield from modules_on_page(whole, names)
 
 
-def _drawn(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
+def _drawn(whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
     """Yield what only pages show: where the time goes, what to look at first, and beside it the roofline."""
     from rooflens.report.program import charts  # noqa: PLC0415 - terminals draw nothing
 
-    yield from lanes_block(programs, whole, names)
+    sides = sides_of_ranks(whole)
+    others = len(whole.programs) - len(sides)
+    yield from lanes_block(sides, names, f"Not drawn: {count(others, 'trace')}." if sides and others else "")
+    yield from by_operator(whole, names, sides)
     beside = (
-        charts.opportunities(whole.kernels, names, _move, _from),
-        charts.roofline(programs, whole, names),
+        charts.opportunities(whole.kernels, names, move_words, from_words),
+        charts.roofline(whole, names),
     )
     if any(beside):
         yield Columns(tuple((block,) for block in beside if block is not None))
@@ -222,13 +207,13 @@ _FROM_BEGIN = (
 )
 
 
-def _answer(programs: Sequence[Program], whole: Joined, time: Whole, names: Mapping[str, str]) -> Iterator[Words]:
+def _answer(whole: Joined, names: Mapping[str, str]) -> Iterator[Words]:
     """Say where the time goes, the largest part first; then which kernel can win most, and how much is not known."""
-    if headline := time.headline:
+    if headline := headline_of(whole):
         yield headline
-        yield parts_line(time)
+        yield parts_line(whole)
     else:
-        yield from _communication(programs, whole)
+        yield from _communication(whole)
     known = [one for one in whole.kernels if one.gain_ns and one.by in {"gain", "limit"}]
     if known:
         first = known[0]
@@ -241,9 +226,9 @@ def _answer(programs: Sequence[Program], whole: Joined, time: Whole, names: Mapp
         yield ("Longest without counters: ", code(names[longest.name]), f", {share} of the kernels' time.")
 
 
-def _communication(programs: Sequence[Program], whole: Joined) -> Iterator[Words]:
+def _communication(whole: Joined) -> Iterator[Words]:
     """Say how long communication takes where nothing tells what ran beside it."""
-    time_ns = sum(one.communication.time_ns for one in programs if one.communication)
+    time_ns = sum(one.communication.time_ns for one in whole.programs if one.communication)
     if whole.time_ns and time_ns >= LEAST_PART * whole.time_ns:
         yield f"Communication takes {percent(time_ns / whole.time_ns)} of the kernels' time, {duration(time_ns)}."
 
@@ -269,12 +254,12 @@ def _won(one: ProgramKernel) -> str:
     return f"{duration(one.gain_ns)} of {duration(one.time_ns)} to win at most{floor}"
 
 
-def _facts(programs: Sequence[Program], whole: Joined) -> Iterator[Words]:
+def _facts(whole: Joined) -> Iterator[Words]:
     """Say what was recorded, and which part of it is shown."""
-    gpus = dict.fromkeys(program.gpu or "GPU not named" for program in programs)
+    gpus = dict.fromkeys(program.gpu or "GPU not named" for program in whole.programs)
     functions = len({one.name for one in whole.every})
-    launches = sum(program.launches for program in programs)
-    several = f"{count(len(programs), 'trace')}, " if len(programs) > 1 else ""
+    launches = sum(program.launches for program in whole.programs)
+    several = f"{count(len(whole.programs), 'trace')}, " if len(whole.programs) > 1 else ""
     yield (
         f"{', '.join(gpus)}: {several}{count(functions, 'kernel')}, {count(launches, 'launch')}, "
         f"{duration(whole.time_ns)} of kernel time."
@@ -285,14 +270,8 @@ def _facts(programs: Sequence[Program], whole: Joined) -> Iterator[Words]:
 
 
 def _where(one: ProgramKernel) -> str:
-    where = _from(one)
+    where = from_words(one)
     return f", from {cut(where)}" if where else ""
-
-
-def _from(one: ProgramKernel) -> str:
-    """Say where most of a kernel comes from: module and line, else its range; of a file its name, and no folder."""
-    line = ", ".join(part.rpartition("/")[2] for part in (one.code or "").split(", "))
-    return ", ".join(filter(None, (one.module, line))) or without_step(one.nvtx_range)
 
 
 def _lists(whole: Joined) -> Iterator[_List]:
@@ -310,57 +289,16 @@ def _lists(whole: Joined) -> Iterator[_List]:
 
 def _table(part: _List, top: int, names: Mapping[str, str], keys: Mapping[str, Key]) -> Table:
     kernels, title, amount = part.kernels[:_ON_PAGE], part.title, len(part.kernels)
-    marks = tuple(map(mark_of, kernels))
     if keys:
-        columns = (_COLUMNS[0], *starmap(_chosen_column, keys.items()))
+        columns = (COLUMNS[0], *starmap(_chosen_column, keys.items()))
         cells = tuple((code(names[one.name]), *(_chosen_cell(key, one) for key in keys.values())) for one in kernels)
-        return Table(columns, cells, title, shown=top, amount=amount, rest=part.rest, marks=marks)
+        return Table(columns, cells, title, shown=top, amount=amount, rest=part.rest)
     has_counters = any(one.measured is not None for one in kernels)
-    columns = (*(_CLASS if has_counters and column.heading == "class" else column for column in _COLUMNS), _MOVE)
+    columns = tuple(CLASS if has_counters and column.heading == "class" else column for column in COLUMNS)
     longest = max((one.share for one in kernels), default=0.0) or 1.0
-    rows: tuple[tuple[Words, ...], ...] = tuple((*_row(one, names[one.name], longest), _move(one)) for one in kernels)
-    filled = {place for row in rows for place, words in enumerate(row) if words and words != _UNKNOWN}
-    kept = [place for place, column in enumerate(columns) if place in filled]
-    columns = tuple(columns[place] for place in kept)
-    rows = tuple(tuple(row[place] for place in kept) for row in rows)
-    return Table(columns, rows, title, shown=top, amount=amount, rest=part.rest, marks=marks)
-
-
-def _row(one: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:
-    floor = duration(one.floor_ns) + (f" ({one.caches})" if one.caches not in {None, "cold"} else "")
-    return (
-        code(name),
-        Span(f"{one.share / longest:.4f}", "unknown"),
-        duration(one.time_ns),
-        percent(one.share),
-        f"{one.count:,}",
-        duration(one.launch_ns),
-        floor,
-        duration(one.gain_ns),
-        code(cut(one.operator)) if one.operator else "",
-        code(cut(one.shape)) if one.shape else "",
-        code(cut(_from(one))) if _from(one) else "",
-        _class(one),
-        si(one.flop, "FLOP"),
-        si(one.moved_bytes, "B"),
-    )
-
-
-def _class(one: ProgramKernel) -> Words:
-    """Write the class as everywhere, with what makes it so where a report holds the kernel."""
-    if one.measured is None:
-        return Span(one.shown_class, one.shown_class)
-    from rooflens.report.words.verdicts import verdict_words  # noqa: PLC0415 - only where there is a report
-
-    return Span(verdict_words(one.measured), one.shown_class)
-
-
-def _move(one: ProgramKernel) -> Words:
-    if one.measured is None:
-        return ""
-    from rooflens.model.summary import best_move  # noqa: PLC0415 - only where there is a report
-
-    return Span(best_move(one.measured.verdict).partition(": ")[0], "dim")
+    rows = tuple(kernel_cells(one, names[one.name], longest) for one in kernels)
+    table = Table(columns, rows, title, shown=top, amount=amount, rest=part.rest)
+    return table.without_empty(MISSING)
 
 
 def _key(name: str) -> Key:
@@ -397,7 +335,7 @@ def _chosen_cell(key: Key, one: ProgramKernel) -> Words:
     return Span(cut(str(value)), "literal")
 
 
-def _elsewhere(programs: Sequence[Program], whole: Joined) -> Iterator[Block]:
+def _elsewhere(whole: Joined) -> Iterator[Block]:
     """Say what stands in no list: kernels at their floor, and operators of which no floor is known."""
     lines: list[Words] = []
     at_floor = [one for one in whole.kernels if one.by == "floor"]
@@ -406,7 +344,7 @@ def _elsewhere(programs: Sequence[Program], whole: Joined) -> Iterator[Block]:
         lines.append(f"Nothing to win in {count(len(at_floor), 'row')} at the floor or as short as a launch: {share}.")
     if any(one.floor_ns is not None for one in whole.every):
         times: Counter[str | None] = Counter()
-        for program in programs:
+        for program in whole.programs:
             for unknown in program.unknown:
                 times[unknown.operator] += unknown.time_ns
         if times:
@@ -476,12 +414,12 @@ def _legend(kernels: Sequence[ProgramKernel]) -> Iterator[Words]:
         yield _MEASURED
 
 
-def _before_profiling(programs: Sequence[Program], whole: Joined) -> Iterator[Words]:
+def _before_profiling(whole: Joined) -> Iterator[Words]:
     """Say what tells more than to profile: the report of the first kernel that is in one, sizes that were left out."""
     first = next((one.measured for one in whole.kernels if one.measured is not None), None)
     if first is not None:
         yield code(shlex.join(("rooflens", "explain", first.kernel.source, "--kernel", first.key)))
-    if any(program.lacks_sizes for program in programs):
+    if any(program.lacks_sizes for program in whole.programs):
         yield "record the trace again with `record_shapes=True`: sizes of operators tell how far each is from its floor"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rooflens.format import cut_middle, duration, percent
 from rooflens.model.program.grouping import Group, GroupedBy, Member, grouped
 from rooflens.model.program.ranks import Joined
 from rooflens.report.document import SPARE, Column, Folded, OnPage, Span, Table, Words, code, few
+from rooflens.report.program.words import FLOOR
 
 _LONGEST = 300
 _KERNELS = 2
@@ -43,7 +44,7 @@ def groups_table(whole: Joined, by: GroupedBy, names: Mapping[str, str], top: in
         Column("time", right=True, worth=9),
         Column("share", right=True, worth=8),
         Column("launches", right=True, worth=6),
-        Column("floor", right=True, worth=8),
+        Column("floor", right=True, worth=8, about=FLOOR),
         Column("known", right=True, worth=SPARE + 1),
         Column("to win", right=True, worth=9),
         Column(last, fit="end", least=20, worth=7),
@@ -52,13 +53,10 @@ def groups_table(whole: Joined, by: GroupedBy, names: Mapping[str, str], top: in
     return Table(columns, rows, _TITLES[by], shown=top, amount=len(groups), rest=" with less time")
 
 
-def groups_on_page(whole: Joined, names: Mapping[str, str]) -> OnPage:
-    """Fold the groups by operator, and those by module where there are any, into a page."""
-    by: tuple[GroupedBy, ...] = ("operator",)
+def modules_on_page(whole: Joined, names: Mapping[str, str]) -> Iterator[OnPage]:
+    """Fold the groups by module into a page, where there are any."""
     if any(of.module for one in whole.kernels for of in one.modules):
-        by = ("operator", "module")
-    title = f"By {' and '.join(by)}"
-    return OnPage((Folded(title, tuple(groups_table(whole, one, names) for one in by)),))
+        yield OnPage((Folded("By module", (groups_table(whole, "module", names),)),))
 
 
 def _row(group: Group, by: GroupedBy, names: Mapping[str, str]) -> tuple[Words, ...]:

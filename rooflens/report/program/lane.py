@@ -1,82 +1,180 @@
-"""The timeline of a program as a page draws it: its streams as lanes, ranges above, what ran in short names."""
+"""Timelines as a page draws them: the streams of each program as lanes, ranges above, what ran in short names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from zlib import crc32
+
+from msgspec import Struct
 
 from rooflens.format import count, cut_name, duration, plain_name
 from rooflens.model.program.kernels import ProgramKernel
 from rooflens.model.program.lanes import Lane, Lanes
 from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined
+from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of
 from rooflens.report import document
 from rooflens.report.document import Block
 from rooflens.report.program.words import cut, file_name
+from rooflens.report.words.labels import BOUND_LABELS
 
 MOST_MARKS = 20_000
-"""Marks that a page draws: about half a megabyte."""
+"""Marks that a page draws, of all its programs: about half a megabyte."""
+
+MOST_SIDES = 8
+"""Programs that a page draws one below the other."""
 
 _NAME_WIDTH = 80
 
+_LEGEND: Mapping[str, tuple[str, str]] = {
+    **{kind: (bound_of(kind), BOUND_LABELS[bound_of(kind)]) for kind in SHOWN_CLASSES},
+    "unknown": ("unknown", "class unknown"),
+    "communication": ("communication", "communication"),
+    "graph": ("unknown", "graph"),
+    "copy": ("copies", "copy or memset"),
+    "memset": ("copies", "copy or memset"),
+}
+"""What marks may show -> the colour that stands for it, and words."""
 
-def mark_of(one: ProgramKernel) -> str:
-    """Return what lanes call a kernel; empty if they were not collected."""
-    return str(min(one.numbers)) if one.numbers else ""
+
+class Side(Struct, frozen=True):
+    """One of the programs that a page draws one below the other.
+
+    Attributes:
+        name: What it is called; empty for the only one.
+        program: The program.
+        lanes: What is drawn of it.
+    """
+
+    name: str
+    program: Program
+    lanes: Lanes
+
+    def lane_name(self, lane: Lane) -> str:
+        """Return what a stream is called."""
+        has_gpus = len({one.device for one in self.lanes.lanes}) > 1
+        return f"{f'GPU {lane.device} ' if has_gpus else ''}stream {lane.stream}"
 
 
-def lanes_block(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
-    """Draw one program: of several the rank that the others wait for, else the one that takes longest."""
-    drawn = [one for one in programs if one.lanes is not None and one.lanes.marks]
-    if not drawn:
-        return
+def mark_of(*identity: str | None) -> str:
+    """Return what a page calls a kernel, in digits: the same in all of its programs, as its identity is."""
+    return str(crc32("\0".join(part or "" for part in identity).encode(errors="backslashreplace")))
+
+
+def name_of(program: Program) -> str:
+    """Return what a program is called beside others."""
+    return file_name(program) if program.rank is None else f"rank {program.rank}"
+
+
+def sides_of_ranks(whole: Joined) -> tuple[Side, ...]:
+    """Choose what is drawn of one or more programs: of many the one that the others wait for, and the longest."""
+    if len(whole.programs) == 1:
+        return sides_of([("", whole.programs[0])])
     late = whole.waited_for.rank.program if whole.waited_for else None
-    program = next((one for one in drawn if one is late), max(drawn, key=lambda one: one.parts.wall_ns))
-    found = program.lanes or Lanes()
-    shown = found.within(MOST_MARKS)
-    notes = []
-    if len(programs) > 1:
-        notes.append(f"Drawn: {file_name(program)}.")
-    if shown.merged_ns:
-        notes.append(f"Launches within {duration(shown.merged_ns)} are drawn as one.")
-    label = f"{count(len(shown.lanes), 'stream')} over {duration(shown.wall_ns)}; the tables have the same."
-    yield document.Lanes(_data(shown, program.every, names), label, " ".join(notes))
+    drawn = [one.program for one in whole.ranks] or [*whole.programs]
+    longest = sorted(drawn, key=lambda one: (one is not late, -one.parts.wall_ns))[:MOST_SIDES]
+    return sides_of([(name_of(one), one) for one in drawn if any(one is chosen for chosen in longest)])
 
 
-def _data(shown: Lanes, kernels: Iterable[ProgramKernel], names: Mapping[str, str]) -> dict[str, Any]:
-    """Write columns, starts as differences; each kernel, operator and range once."""
-    operators: dict[str, int] = {}
-    subjects: list[tuple[str, str, int, str]] = []
-    place: dict[int, int] = {}
-    for one in kernels:
+def sides_of(named: Sequence[tuple[str, Program]]) -> tuple[Side, ...]:
+    """Leave out programs without lanes, and merge launches of the others until a page has room for all."""
+    drawn = [(name, one, one.lanes) for name, one in named if one.lanes is not None and one.lanes.marks]
+    return tuple(Side(cut(name), one, lanes.within(MOST_MARKS // len(drawn))) for name, one, lanes in drawn)
+
+
+def streams_of(sides: Sequence[Side]) -> dict[str, tuple[str, ...]]:
+    """Map each kernel to the streams that it ran on."""
+    found: dict[str, dict[str, None]] = {}
+    for side in sides:
+        marks = _marks(side.program)
+        for lane in side.lanes.lanes:
+            name = side.lane_name(lane)
+            for number in lane.numbers:
+                if number in marks:
+                    found.setdefault(marks[number], {})[name] = None
+    return {mark: tuple(names) for mark, names in found.items()}
+
+
+def lanes_block(sides: Sequence[Side], names: Mapping[str, str], note: str = "") -> Iterator[Block]:
+    """Draw programs one below the other, on one scale.
+
+    Args:
+        sides: The programs; nothing is drawn of none.
+        names: Short names of their kernels.
+        note: What is to be said of them.
+    """
+    if not sides:
+        return
+    merged_ns = max(one.lanes.merged_ns for one in sides)
+    merged = f"Launches within {duration(merged_ns)} are drawn as one." if merged_ns else ""
+    data = _data(sides, names)
+    streams = count(sum(len(one.lanes.lanes) for one in sides), "stream")
+    kinds = {subject[1] for subject in data["subjects"]}
+    yield document.Lanes(
+        data,
+        f"{streams} over {duration(data['wall'])}; the tables have the same.",
+        " ".join(filter(None, (note, merged))),
+        tuple(dict.fromkeys(_LEGEND[kind] for kind in _LEGEND if kind in kinds)),
+    )
+
+
+def _marks(program: Program) -> dict[int, str]:
+    """Map the numbers that lanes have for kernels to what pages call them."""
+    return {number: mark_of(*one.identity) for one in program.every for number in one.numbers}
+
+
+class _Subjects:
+    """What marks show, each once: name, kind, operator, and what its row is called."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+        self._places: dict[str, int] = {}
+        self.rows: list[tuple[str, str, int, str]] = []
+        self.operators: dict[str, int] = {}
+
+    def kernel(self, one: ProgramKernel) -> int:
+        """Return the place of a kernel."""
         kind = "communication" if one.is_communication else one.shown_class
-        operator = operators.setdefault(cut(one.operator or ""), len(operators))
-        for number in one.numbers:
-            place[number] = len(subjects)
-        subjects.append((cut_name(names[one.name], _NAME_WIDTH), kind, operator, mark_of(one)))
-    others = len(subjects)
-    subjects += [(cut(one.name or one.kind), one.kind, -1, "") for one in shown.subjects]
-    texts: dict[str, int] = {}
-    ranges = [
-        (span.level, texts.setdefault(cut_name(plain_name(span.name), _NAME_WIDTH), len(texts)), *span[3:])
-        for span in shown.spans
-    ]
-    has_gpus = len({one.device for one in shown.lanes}) > 1
+        operator = self.operators.setdefault(cut(one.operator or ""), len(self.operators))
+        return self.place(mark_of(*one.identity), self._names[one.name], kind, operator)
+
+    def place(self, mark: str, name: str, kind: str, operator: int = -1) -> int:
+        """Return the place of what may be drawn."""
+        if mark not in self._places:
+            self._places[mark] = len(self.rows)
+            self.rows.append((cut_name(name, _NAME_WIDTH), kind, operator, mark))
+        return self._places[mark]
+
+
+def _data(sides: Sequence[Side], names: Mapping[str, str]) -> dict[str, Any]:
+    """Write columns, starts as differences; each kernel, operator and range once for all programs."""
+    subjects, texts = _Subjects(names), dict[str, int]()
+    parts = []
+    for side in sides:
+        shown = side.lanes
+        places = {number: subjects.kernel(one) for one in side.program.every for number in one.numbers}
+        others = [subjects.place(mark_of(one.kind, one.name), one.name or one.kind, one.kind) for one in shown.subjects]
+        ranges = [
+            (one.level, texts.setdefault(cut_name(plain_name(one.name), _NAME_WIDTH), len(texts)), *one[3:])
+            for one in shown.spans
+        ]
+        lanes = [_lane(one, side.lane_name(one), places, others) for one in shown.lanes]
+        parts.append({"name": side.name, "lanes": lanes, "spans": ranges})
     return {
-        "wall": shown.wall_ns,
-        "subjects": subjects,
-        "operators": list(operators),
-        "lanes": [_lane(one, place, others, several=has_gpus) for one in shown.lanes],
-        "spans": ranges,
+        "wall": max(one.lanes.wall_ns for one in sides),
+        "subjects": subjects.rows,
+        "operators": list(subjects.operators),
+        "parts": parts,
         "texts": list(texts),
     }
 
 
-def _lane(one: Lane, place: Mapping[int, int], others: int, *, several: bool) -> dict[str, Any]:
+def _lane(one: Lane, name: str, places: Mapping[int, int], others: Sequence[int]) -> dict[str, Any]:
     starts = one.starts
     return {
-        "label": f"{f'GPU {one.device} ' if several else ''}stream {one.stream}",
+        "name": name,
         "starts": [start - before for before, start in zip((0, *starts), starts, strict=False)],
         "lengths": list(one.lengths),
-        "subjects": [place.get(number, -1) if number >= 0 else others - 1 - number for number in one.subjects],
+        "subjects": [places.get(number, -1) if number >= 0 else others[-1 - number] for number in one.subjects],
     }

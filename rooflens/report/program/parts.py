@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-
-from msgspec import Struct
+from collections.abc import Callable, Iterator, Mapping
 
 from rooflens.format import count, cut_name, duration, percent, plain_name, si
-from rooflens.model.program import copies as all_copies
-from rooflens.model.program import idle as all_idle
-from rooflens.model.program import parts as all_parts
-from rooflens.model.program.communication import CollectiveLaunches, collectives_of
 from rooflens.model.program.copies import Copies
 from rooflens.model.program.idle import Idle, IdleKind
-from rooflens.model.program.parts import Parts, Subject
-from rooflens.model.program.program import Program
+from rooflens.model.program.parts import Subject
+from rooflens.model.program.ranks import Joined
 from rooflens.report.document import Block, Column, Span, Table, Words, code
 from rooflens.report.program.communication import told
 from rooflens.report.program.words import cut, without_step
@@ -40,7 +33,7 @@ _HOST_DID: Mapping[IdleKind, str] = {
 }
 """What the host did in a gap."""
 
-_IDLE_BECAUSE: Mapping[IdleKind, str] = {
+IDLE_BECAUSE: Mapping[IdleKind, str] = {
     "launching": "launches come one by one",
     "synchronizing": "the host waits for the GPU before it launches more",
     "host": "the host is busy with something else",
@@ -60,47 +53,15 @@ _COLUMNS = (
 )
 
 
-class Whole(Struct, frozen=True):
-    """Programs as one: several are ranks or runs of one program.
-
-    Attributes:
-        parts: Where their time goes; all of them are 0 where no times were recorded.
-        idle, copies, collectives: As of a program.
-        graph_hint: As of the first program that has one.
-    """
-
-    parts: Parts
-    idle: tuple[Idle, ...]
-    copies: tuple[Copies, ...]
-    collectives: tuple[CollectiveLaunches, ...]
-    graph_hint: str | None
-
-    @property
-    def headline(self) -> str:
-        """Say what takes most of the time, and why; empty where no times were recorded."""
-        parts, largest = self.parts, self.parts.largest
-        if largest is None or not parts.wall_ns:
-            return ""
-        return f"{_HEADLINES[largest](self)}."
-
-    def share(self, subject: Subject) -> float:
-        """Return the part of the time that a subject takes."""
-        return self.parts.of(subject) / self.parts.wall_ns if self.parts.wall_ns else 0.0
+def headline_of(whole: Joined) -> str:
+    """Say what takes most of the time, and why; empty where no times were recorded."""
+    largest = whole.parts.largest
+    if largest is None or not whole.parts.wall_ns:
+        return ""
+    return f"{_HEADLINES[largest](whole)}."
 
 
-def whole_of(programs: Sequence[Program]) -> Whole:
-    """Join one or more programs."""
-    parts = all_parts.summed([one.parts for one in programs])
-    return Whole(
-        parts,
-        all_idle.added((cause for one in programs for cause in one.idle), parts.wall_ns),
-        all_copies.added(kind for one in programs for kind in one.copies),
-        collectives_of(one.communication for one in programs),
-        next((one.graph_hint for one in programs if one.graph_hint), None),
-    )
-
-
-def parts_line(whole: Whole) -> str:
+def parts_line(whole: Joined) -> str:
     """Write all parts, which add up to the time, the largest first; empty where no times were recorded."""
     parts = whole.parts
     if not parts.wall_ns:
@@ -122,7 +83,7 @@ def parts_line(whole: Whole) -> str:
     return f"Of {duration(parts.wall_ns)}: {each}{kernels}."
 
 
-def idle_table(whole: Whole, top: int) -> Iterator[Block]:
+def idle_table(whole: Joined, top: int) -> Iterator[Block]:
     """List what the host did while the GPU was idle, most time first."""
     if not whole.idle or whole.parts.idle_ns < LEAST_PART * whole.parts.wall_ns:
         return
@@ -139,22 +100,28 @@ def idle_table(whole: Whole, top: int) -> Iterator[Block]:
         )
         for one in whole.idle[:_ON_PAGE]
     )
-    filled = [place for place in range(len(_COLUMNS)) if any(row[place] for row in rows)]
     yield Table(
-        tuple(_COLUMNS[place] for place in filled),
-        tuple(tuple(row[place] for place in filled) for row in rows),
+        _COLUMNS,
+        rows,
         "Idle, by what the host did",
         shown=top,
         amount=len(whole.idle),
         rest=" with less time",
-    )
+    ).without_empty()
 
 
-def next_steps(whole: Whole) -> Iterator[Words]:
+def next_steps(whole: Joined) -> Iterator[Words]:
     """Say what to do about each subject that is large, but kernels, the largest first."""
     for subject in whole.parts.ranked:
         if subject in _STEPS and whole.share(subject) >= _WORTH_A_STEP:
             yield from _STEPS[subject](whole)
+
+
+def idle_place(one: Idle) -> Words:
+    """Say where gaps of a cause are: in what the host was, else before what."""
+    if where := _where(one):
+        return code(where)
+    return ("before ", code(_short(one.before))) if one.before else "not recorded"
 
 
 def _where(one: Idle) -> str:
@@ -167,40 +134,25 @@ def _short(name: str) -> str:
     return cut_name(plain_name(name), _NAME_WIDTH)
 
 
-def _main_cause(idle: Sequence[Idle]) -> tuple[IdleKind, list[Idle]] | None:
-    """Return the kind of cause with most of the idle time, and its causes, most time first."""
-    times = Counter[IdleKind]()
-    for one in idle:
-        times[one.kind] += one.gap_ns
-    if not times:
-        return None
-    kind = max(times, key=times.__getitem__)
-    return kind, [one for one in idle if one.kind == kind]
-
-
-def _idle_headline(whole: Whole) -> str:
+def _idle_headline(whole: Joined) -> str:
     head = f"GPU idle {percent(whole.share('idle'))} of {duration(whole.parts.wall_ns)}"
-    found = _main_cause(whole.idle)
-    if found is None:
-        return head
-    kind, causes = found
-    part = percent(sum(one.share for one in causes))
-    return f"{head}: {_IDLE_BECAUSE[kind]} ({part})"
+    kind, time_ns = next(iter(whole.parts.idle_by_kind.items()))
+    return f"{head}: {IDLE_BECAUSE[kind]} ({percent(time_ns / whole.parts.wall_ns)})"
 
 
-def _communication_headline(whole: Whole) -> str:
+def _communication_headline(whole: Joined) -> str:
     top = next(iter(whole.collectives), None)
     of = f", most in {told(top)}" if top else ""
     return f"Communication alone {percent(whole.share('communication'))} of {duration(whole.parts.wall_ns)}{of}"
 
 
-def _copies_headline(whole: Whole) -> str:
+def _copies_headline(whole: Joined) -> str:
     top = next(iter(whole.copies), None)
     of = f", most in {_copied(top)}" if top else ""
     return f"Copies alone {percent(whole.share('copies'))} of {duration(whole.parts.wall_ns)}{of}"
 
 
-def _kernels_headline(whole: Whole) -> str:
+def _kernels_headline(whole: Joined) -> str:
     parts, wall = whole.parts, duration(whole.parts.wall_ns)
     if not parts.faster_ns:
         return f"Kernels without a known floor take {percent(whole.share('kernels'))} of {wall}"
@@ -211,17 +163,17 @@ def _kernels_headline(whole: Whole) -> str:
     return f"{head}: {known} above floors, {unknown} without a known floor"
 
 
-def _graphs_headline(whole: Whole) -> str:
+def _graphs_headline(whole: Joined) -> str:
     share, wall = percent(whole.share("graphs")), duration(whole.parts.wall_ns)
     return f"CUDA graphs take {share} of {wall}; their kernels are not recorded"
 
 
-def _unknown_headline(whole: Whole) -> str:
+def _unknown_headline(whole: Joined) -> str:
     share, wall = percent(whole.share("unknown")), duration(whole.parts.wall_ns)
     return f"CUDA graphs ran in {share} of {wall}, and the trace does not say for how long"
 
 
-_HEADLINES: Mapping[Subject, Callable[[Whole], str]] = {
+_HEADLINES: Mapping[Subject, Callable[[Joined], str]] = {
     "idle": _idle_headline,
     "communication": _communication_headline,
     "copies": _copies_headline,
@@ -231,12 +183,11 @@ _HEADLINES: Mapping[Subject, Callable[[Whole], str]] = {
 }
 
 
-def _idle_steps(whole: Whole) -> Iterator[Words]:
-    found = _main_cause(whole.idle)
-    if found is None:
-        return
-    kind, causes = found
-    yield _IDLE_STEPS[kind](causes[0])
+def _idle_steps(whole: Joined) -> Iterator[Words]:
+    kind = next(iter(whole.parts.idle_by_kind))
+    longest = next((one for one in whole.idle if one.kind == kind), None)
+    if longest is not None:
+        yield _IDLE_STEPS[kind](longest)
 
 
 def _amount(one: Idle) -> str:
@@ -304,7 +255,7 @@ _IDLE_STEPS: Mapping[IdleKind, Callable[[Idle], Words]] = {
 }
 
 
-def _communication_steps(whole: Whole) -> Iterator[Words]:
+def _communication_steps(whole: Joined) -> Iterator[Words]:
     top = next(iter(whole.collectives), None)
     if top is None:
         return
@@ -315,7 +266,7 @@ def _communication_steps(whole: Whole) -> Iterator[Words]:
         yield f"hide communication behind kernels, or send less: {what}"
 
 
-def _copies_steps(whole: Whole) -> Iterator[Words]:
+def _copies_steps(whole: Joined) -> Iterator[Words]:
     top = next(iter(whole.copies), None)
     if top is None:
         return
@@ -328,12 +279,12 @@ def _copies_steps(whole: Whole) -> Iterator[Words]:
     yield f"{advice}: {_copied(top)}"
 
 
-def _graph_steps(whole: Whole) -> Iterator[Words]:
+def _graph_steps(whole: Joined) -> Iterator[Words]:
     if whole.graph_hint:
         yield whole.graph_hint
 
 
-_STEPS: Mapping[Subject, Callable[[Whole], Iterator[Words]]] = {
+_STEPS: Mapping[Subject, Callable[[Joined], Iterator[Words]]] = {
     "idle": _idle_steps,
     "communication": _communication_steps,
     "copies": _copies_steps,

@@ -10,6 +10,12 @@ from rooflens.format import cut_middle
 if TYPE_CHECKING:
     from rooflens.model.program.program import Program
 
+FLOOR = (
+    "the longest of what arithmetic and bytes of a prediction take, from cold caches: no kernel is faster; here by the "
+    "sizes of operators"
+)
+"""What a floor is, as the glossary has it."""
+
 LONGEST = 300
 """Characters of a name in a sentence or a cell: a trace may hold any text."""
 

@@ -10,10 +10,10 @@ from rooflens.report.document import (
     Choice,
     Columns,
     Document,
+    Filtered,
     Folded,
     Heading,
     Lanes,
-    Map,
     Opportunities,
     Words,
 )
@@ -39,7 +39,7 @@ def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str
         document = document[1:]
     else:
         answer, document = answer_of(document)
-    kinds = (Chart, Choice, Lanes, Map, Opportunities)
+    kinds = (Chart, Choice, Filtered, Lanes, Opportunities)
     has = {kind: any(isinstance(block, kind) for block in _all(document)) for kind in kinds}
     room = Room(lift=highest - 2, rows_left=MAX_ROWS)
     return framed(
@@ -51,12 +51,16 @@ def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str
             synthetic=synthetic,
             styles=(
                 "shared/document.css",
-                *(("report/program_map.css",) if has[Map] else ()),
+                *(("report/selectors.css", "report/filtered_table.css") if has[Filtered] else ()),
                 *(("report/lanes.css",) if has[Lanes] else ()),
                 *(("report/first_screen.css",) if has[Opportunities] else ()),
             ),
             scripts=("shared/choice.js",) if has[Choice] else (),
-            late_scripts=("report/lanes.js",) if has[Lanes] else (),
+            late_scripts=(
+                *(("report/format.js",) if has[Lanes] or has[Filtered] else ()),
+                *(("report/filtered_table.js", "report/selectors.js") if has[Filtered] else ()),
+                *(("report/lanes.js",) if has[Lanes] else ()),
+            ),
             skip=("document", "Skip to what it says"),
             charts=has[Chart],
         )

@@ -15,8 +15,9 @@ from support.traces import host, kernel, launch, write_trace
 
 from rooflens.model.program.comparison import compare_programs
 from rooflens.model.program.program import Program
+from rooflens.model.program.ranks import joined
 from rooflens.programs import read_programs
-from rooflens.report.program.parts import next_steps, whole_of
+from rooflens.report.program.parts import headline_of, next_steps
 
 HTA = Path(__file__).parents[4] / "shared" / "outcomes" / "timelines"
 TRACES = [f"hta_{name}.json.gz" for name in ("control", "test", "sampled_rank-0", "sampled_rank-1", "triton_example")]
@@ -57,12 +58,12 @@ def test_each_instant_is_in_one_part(tmp_path: Path) -> None:
 def test_parts_add_up_and_what_is_next_is_about_the_largest(name: str) -> None:
     """To the nanosecond, on every published trace; profiling is the first step only where kernels are the largest."""
     program = read(published(name))
-    whole = whole_of([program])
+    whole = joined([program])
     assert added(program) == program.parts.wall_ns > 0
     assert sum(one.gap_ns for one in program.idle) == program.parts.idle_ns
     starts = {"idle": "GPU idle", "communication": "Communication", "copies": "Copies"}
     largest = program.parts.largest
-    assert largest is None or whole.headline.startswith(starts.get(largest, ("Kernels", "Faster kernels")))
+    assert largest is None or headline_of(whole).startswith(starts.get(largest, ("Kernels", "Faster kernels")))
     assert largest not in starts or next(next_steps(whole), None)
 
 

@@ -1,9 +1,10 @@
 "use strict";
 /*
- * The timeline of a trace: what each stream ran when, from `lanes-data`.
+ * Timelines: what each stream of each program ran when, from `lanes-data`, one below the other on one scale.
  *
  * The window of time is `zoom` of the state (`from-to`, in nanoseconds), the chosen kernel is `mark`: both stand in the
  * address, and Back undoes a zoom. A kernel's row in a table has its `data-mark`; a click in either place chooses it.
+ * What the filters of the page leave out is faint.
  */
 (() => {
   const canvas = document.getElementById("lanes");
@@ -14,31 +15,37 @@
   const LANE = 24, RANGE = 18, GAP = 2, AXIS = 20, LABEL = 84, NARROW = 600, LEAST_NS = 100, WORDS = 40;
   const wall = Math.max(1, given.wall);
 
-  for (const lane of given.lanes) {
-    let at = 0;
-    lane.begins = Float64Array.from(lane.starts, (step) => (at += step));
+  // Every strip of the drawing from top to bottom: names of programs, levels of ranges, streams.
+  const strips = [];
+  let high = AXIS;
+  function strip(kind, height, rest) {
+    strips.push({ kind, top: high, height, ...rest });
+    high += height + GAP;
   }
-  // Ranges of several threads may overlap: the words of one end where the next begins.
-  const spans = given.spans.map(([level, text, begin, end]) => ({ level, text, begin, end, free: end }));
-  const latest = new Map();
-  for (const span of spans) {
-    const before = latest.get(span.level);
-    if (before) before.free = Math.min(before.free, span.begin);
-    latest.set(span.level, span);
+  for (const part of given.parts) {
+    if (part.name) strip("part", RANGE, { part });
+    const levels = new Map();
+    for (const [level, text, begin, end] of part.spans) {
+      if (!levels.has(level)) levels.set(level, []);
+      const before = levels.get(level).at(-1);
+      // Ranges of several threads may overlap: the words of one end where the next begins.
+      if (before) before.free = Math.min(before.free, begin);
+      levels.get(level).push({ text, begin, end, free: end });
+    }
+    for (const level of [...levels.keys()].sort((a, b) => a - b)) strip("ranges", RANGE, { part, spans: levels.get(level) });
+    for (const lane of part.lanes) {
+      let at = 0;
+      lane.begins = Float64Array.from(lane.starts, (step) => (at += step));
+      strip("lane", LANE, { part, lane });
+    }
   }
-  const levels = [...new Set(given.spans.map((span) => span[0]))].sort((a, b) => a - b);
-  const rangesHigh = levels.length * (RANGE + GAP);
-  const high = AXIS + rangesHigh + given.lanes.length * (LANE + GAP) + GAP;
+  const MOST_PX = 16384;
   let from = 0, to = wall, dragged = null, over = null, waiting = false;
 
   const label = () => (canvas.clientWidth < NARROW ? 0 : LABEL);
   const xOf = (ns) => label() + ((ns - from) / (to - from)) * (canvas.clientWidth - label());
   const nsOf = (x) => from + (Math.max(0, x - label()) / (canvas.clientWidth - label())) * (to - from);
-  const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
-  function time(ns) {
-    const [size, unit] = UNITS.find(([each]) => Math.abs(ns) >= each) || UNITS[3];
-    return `${Number((ns / size).toPrecision(3))} ${unit}`;
-  }
+  const time = lens.format.duration;
 
   let colours = {};
   function readColours() {
@@ -61,6 +68,8 @@
     return colours[kind.replace("?", "")] || colours.unknown;
   }
   const markOf = (subject) => (subject ? subject[3] : "");
+  // A row of a comparison has the marks of both sides.
+  const isOf = (mark, marks) => marks.split(" ").includes(mark);
 
   // The first mark of a lane that ends after a moment; those before it are not in the window.
   function firstAfter(lane, ns) {
@@ -74,8 +83,9 @@
 
   function draw() {
     waiting = false;
-    const wide = canvas.clientWidth, ratio = window.devicePixelRatio || 1;
+    const wide = canvas.clientWidth;
     if (!wide) return;
+    const ratio = Math.max(1, Math.min(window.devicePixelRatio || 1, MOST_PX / high));
     canvas.style.height = `${high}px`;
     canvas.width = Math.round(wide * ratio);
     canvas.height = Math.round(high * ratio);
@@ -85,8 +95,14 @@
     pen.textBaseline = "middle";
     readColours();
     axis(pen, wide);
-    ranges(pen);
-    given.lanes.forEach((lane, i) => drawLane(pen, lane, AXIS + rangesHigh + i * (LANE + GAP)));
+    const hidden = lens.items.size ? lens.hidden() : {};
+    const filters = lens.items.size && lens.filtered();
+    const isLeftOut = (mark) => filters && (hidden[mark] || !lens.items.has(mark));
+    for (const one of strips) {
+      if (one.kind === "part") drawName(pen, one, wide);
+      else if (one.kind === "ranges") drawRanges(pen, one);
+      else drawLane(pen, one, isLeftOut);
+    }
     if (label()) names(pen);
     if (dragged && dragged.to !== null) {
       pen.fillStyle = colours.ink;
@@ -114,31 +130,39 @@
     }
   }
 
-  function ranges(pen) {
-    for (const { level, text, begin, end, free } of spans) {
+  function drawName(pen, { part, top }, wide) {
+    pen.font = "600 12px system-ui, sans-serif";
+    words(pen, part.name, label() ? 6 : 4, top + RANGE / 2, wide - 12, colours.ink);
+    pen.font = "12px system-ui, sans-serif";
+  }
+
+  function drawRanges(pen, { spans, top }) {
+    for (const { text, begin, end, free } of spans) {
       if (end < from || begin > to) continue;
-      const y = AXIS + levels.indexOf(level) * (RANGE + GAP);
       const x = Math.max(label(), xOf(begin)), w = Math.max(1, xOf(end) - x);
       pen.fillStyle = colours.grid;
-      pen.fillRect(x, y, w, RANGE);
+      pen.fillRect(x, top, w, RANGE);
       pen.fillStyle = colours.line;
-      pen.fillRect(x, y, 1, RANGE);
+      pen.fillRect(x, top, 1, RANGE);
       const room = Math.min(x + w, xOf(free)) - x;
-      if (room > WORDS) words(pen, given.texts[text], x + 4, y + RANGE / 2, room - 6, colours.ink);
+      if (room > WORDS) words(pen, given.texts[text], x + 4, top + RANGE / 2, room - 6, colours.ink);
     }
   }
 
-  function drawLane(pen, lane, top) {
-    const chosen = lens.state.mark;
+  function drawLane(pen, { part, lane, top }, isLeftOut) {
+    const { mark: chosen, stream, rank } = lens.state;
+    const isOther = (stream && lane.name !== stream) || (rank && part.name && part.name !== rank);
     let drawnTo = -1, last = "";
     for (let i = firstAfter(lane, from); i < lane.begins.length && lane.begins[i] <= to; i++) {
       const subject = given.subjects[lane.subjects[i]];
       const x = Math.max(label(), xOf(lane.begins[i])), end = xOf(lane.begins[i] + lane.lengths[i]);
       const w = Math.max(1, end - x);
-      const style = chosen && markOf(subject) !== chosen ? "faint" : "whole";
+      const mark = markOf(subject);
+      const isFaint = isOther || isLeftOut(mark) || (chosen && !isOf(mark, chosen));
+      const style = isFaint ? "faint" : "whole";
       // What ends within a pixel that is drawn already in the same way shows nothing new.
       if (x + w <= drawnTo && style === last) continue;
-      pen.globalAlpha = style === "faint" ? 0.25 : 1;
+      pen.globalAlpha = isFaint ? 0.25 : 1;
       pen.fillStyle = paint(subject);
       pen.fillRect(x, top, w > 3 ? w - 0.5 : w, LANE);
       drawnTo = x + w;
@@ -160,9 +184,12 @@
   }
 
   function names(pen) {
-    pen.fillStyle = colours.page;
-    pen.fillRect(0, 0, LABEL - 1, high);
-    given.lanes.forEach((lane, i) => words(pen, lane.label, 6, AXIS + rangesHigh + i * (LANE + GAP) + LANE / 2, LABEL - 10, colours.ink));
+    for (const { kind, lane, top, height } of strips) {
+      if (kind === "part") continue;
+      pen.fillStyle = colours.page;
+      pen.fillRect(0, top, LABEL - 1, height);
+      if (lane) words(pen, lane.name, 6, top + height / 2, LABEL - 10, colours.ink);
+    }
   }
 
   function soon() {
@@ -184,12 +211,12 @@
     const box = canvas.getBoundingClientRect();
     const x = event.clientX - box.left, y = event.clientY - box.top;
     const ns = nsOf(x), slack = ((to - from) / canvas.clientWidth) * 2;
-    if (y >= AXIS && y < AXIS + rangesHigh) {
-      const level = levels[Math.floor((y - AXIS) / (RANGE + GAP))];
-      const span = spans.findLast((one) => one.level === level && one.begin <= ns && one.end >= ns);
+    const strip = strips.find((one) => y >= one.top && y < one.top + one.height);
+    if (strip?.kind === "ranges") {
+      const span = strip.spans.findLast((one) => one.begin <= ns && one.end >= ns);
       return span ? { text: `${given.texts[span.text]}, ${time(span.end - span.begin)}`, span } : null;
     }
-    const lane = given.lanes[Math.floor((y - AXIS - rangesHigh) / (LANE + GAP))];
+    const lane = strip?.lane;
     if (!lane) return null;
     const i = firstAfter(lane, ns - slack);
     if (i >= lane.begins.length || lane.begins[i] > ns + slack) return null;
@@ -226,7 +253,7 @@
     }
     const found = at(event);
     if (found && found.span) look(found.span.begin, found.span.end);
-    else choose(found && found.mark !== lens.state.mark ? found.mark : "", true);
+    else seek(found?.mark || "");
   });
   canvas.addEventListener("dblclick", () => look(0, wall));
   canvas.addEventListener("wheel", (event) => {
@@ -249,29 +276,42 @@
   document.getElementById("lanes-whole").addEventListener("click", () => look(0, wall));
   colour.addEventListener("change", soon);
 
+  // A kernel that is chosen is never left out: choosing it in the lanes lifts the filters that hide it.
   const rows = [...document.querySelectorAll("tr[data-mark]")];
-  function choose(mark, isSought) {
-    lens.set({ mark: mark || "" });
-    const row = mark && isSought && rows.find((one) => one.dataset.mark === mark);
+  const rowOf = (mark) => rows.find((one) => isOf(mark, one.dataset.mark));
+  function seek(mark) {
+    const row = mark && rowOf(mark);
+    const marks = row ? row.dataset.mark : mark;
+    if (marks === lens.state.mark) {
+      lens.set({ mark: "" });
+      return;
+    }
+    if (lens.hidden()[mark]) lens.clear();
+    lens.set({ mark: marks });
     if (!row) return;
     for (let fold = row.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     row.scrollIntoView({ block: "center", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   }
   for (const row of rows) {
-    const toggle = () => choose(row.dataset.mark === lens.state.mark ? "" : row.dataset.mark, false);
+    const toggle = () => lens.set({ mark: row.dataset.mark === lens.state.mark ? "" : row.dataset.mark });
+    row.tabIndex = 0;
     row.addEventListener("click", (event) => {
       if (!event.target.closest("a, button, summary") && !String(getSelection())) toggle();
     });
     row.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") toggle();
+      if (event.key === "Enter" && event.target === row) toggle();
     });
   }
 
+  const legend = document.getElementById("lanes-legend");
   lens.on((state) => {
     const [begin, end] = state.zoom.split("-").map(Number);
     [from, to] = end > begin && begin >= 0 ? [begin, Math.min(end, wall)] : [0, wall];
     for (const row of rows) row.classList.toggle("marked", row.dataset.mark === state.mark);
     soon();
+  });
+  colour.addEventListener("change", () => {
+    legend.hidden = colour.value === "operator";
   });
   new ResizeObserver(soon).observe(canvas);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", soon);

@@ -85,9 +85,9 @@
     const items = [...lens.items.values()];
     const every = sum(items);
     const left = sum(items.filter((item) => !hidden[item.k]));
-    const noun = every === 1 ? "launch" : "launches";
-    const text = lens.filtered() ? `${count.format(left)} of ${count.format(every)} ${noun}` : "";
     const tally = byId("tally");
+    const noun = tally?.parentElement.dataset.noun || "launch";
+    const text = lens.filtered() ? `${count.format(left)} of ${lens.format.count(every, noun)}` : "";
     const others = tally?.parentElement.dataset.others;
     const grouped = Number((others || "0").replaceAll(",", ""));
     const rest = grouped ? ` (${others} grouped)` : "";
@@ -152,7 +152,8 @@
   addEventListener("afterprint", () => {
     for (const part of opened) part.open = false;
   });
-  const measure = () => document.documentElement.style.setProperty("--bar", `${byId("bar").offsetHeight}px`);
-  new ResizeObserver(measure).observe(byId("bar"));
+  const bar = byId("bar");
+  const measure = () => document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`);
+  if (bar) new ResizeObserver(measure).observe(bar);
   lens.on(show);
 })();

@@ -8,7 +8,8 @@
  * lens.join(key) shows the kernel of a launch with those that were joined before, and no other; again lets it go
  * lens.save()     writes the fragment at once
  * lens.on(fn)     fn(state, before) runs when the first screen is ready, when the page is, and after every change
- * lens.items      launch key -> {k, g, n, name, gpu, r, bound, precision, range, process, device, ns, won, o, tier, full, cum}
+ * lens.items      launch key -> {k, g, n, name, gpu, r, bound, precision, range, process, device, ns, won, o, tier, full, cum};
+ *                 of a trace's page the mark of a row -> {k, g, n, bound, stream: [], rank: []}
  * lens.hidden()   {key: true} of the launches that the filters leave out; the same object while they stay the same
  * lens.hidden({verdicts: []})   what they would leave out with some choices changed
  * lens.picked()   the item of the isolated launch, or null
@@ -22,11 +23,14 @@
  */
 const lens = (() => {
   const DEFAULTS = Object.freeze({
-    gpu: "", report: "", level: "", precision: "", verdicts: Object.freeze([]), range: "", process: "", device: "",
+    gpu: "", report: "", level: "", precision: "", verdicts: Object.freeze([]), range: "", process: "", device: "", stream: "", rank: "",
     top: 100, q: "", k: "", only: "", move: "", loop: "", zoom: "", at: "", sort: "", cols: "", mark: "",
   });
-  const FILTERS = ["only", "gpu", "report", "precision", "verdicts", "range", "process", "device", "top", "q"];
-  const EXACT = { gpu: "gpu", report: "r", precision: "precision", range: "range", process: "process", device: "device" };
+  const FILTERS = ["only", "gpu", "report", "precision", "verdicts", "range", "process", "device", "stream", "rank", "top", "q"];
+  const EXACT = {
+    gpu: "gpu", report: "r", precision: "precision", range: "range", process: "process", device: "device", stream: "stream",
+    rank: "rank",
+  };
   const STEPS = [...FILTERS, "level", "zoom"];
   const WRITE_AFTER_MS = 120;
   const ONE_STEP_MS = 1500;
@@ -145,7 +149,7 @@ const lens = (() => {
     const exact = Object.entries(EXACT).filter(([key]) => choices[key] !== "");
     const keys = {};
     for (const item of items.values()) {
-      const stays = exact.every(([key, own]) => choices[key] === item[own])
+      const stays = exact.every(([key, own]) => [item[own]].flat().includes(choices[key]))
         && (choices.only === "" || choices.only.split(".").includes(item.g))
         && (choices.verdicts.length === 0 || choices.verdicts.includes(item.bound))
         && (choices.top >= 100 || item.cum < choices.top / 100)

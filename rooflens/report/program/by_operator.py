@@ -1,0 +1,262 @@
+"""Where the time of timelines goes, as a table of a page: operators, which open to their kernels, and all that is none.
+
+Its rows add up to the time of the program: of kernels each instant is shared among those that run in it; communication
+and copies count where nothing else runs; idle time has a row for each thing that the host did meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from rooflens.format import MISSING, duration, percent, si
+from rooflens.model.program.copies import Copies
+from rooflens.model.program.grouping import Group, grouped
+from rooflens.model.program.idle import Idle, IdleKind
+from rooflens.model.program.kernels import ProgramKernel
+from rooflens.model.program.ranks import Joined
+from rooflens.model.verdict_classes import SHOWN_CLASSES
+from rooflens.report.document import Block, Column, Filtered, Paragraph, Pick, Span, Style, Table, Words, code
+from rooflens.report.program.kernel_rows import CLASS, COLUMNS, kernel_cells
+from rooflens.report.program.lane import Side, mark_of, name_of, streams_of
+from rooflens.report.program.parts import IDLE_BECAUSE, idle_place
+from rooflens.report.program.words import cut
+
+SHOWN = 12
+"""Rows that a page shows before a reader asks for all."""
+
+_OPERATORS, _KERNELS, _CAUSES = 300, 500, 50
+"""Operators and kernels that a page lists, and causes of each kind of idle time."""
+
+_CLASSES = (*SHOWN_CLASSES, "communication", "copies", "graphs", "idle")
+
+_OPERATOR = next(place for place, column in enumerate(COLUMNS) if column.heading == "operator")
+
+_NOTE = (
+    "of the program: kernels that run at once share an instant; communication and copies count where nothing else "
+    "runs; rows add up to the whole"
+)
+
+
+class Row(Struct, frozen=True):
+    """A row of the table.
+
+    Attributes:
+        cells: Its cells without bar and share.
+        alone_ns: Its part of the program's time, of summaries the time of its launches; None if it has none of its own.
+        style: The colour of its bar.
+        mark: What the page calls it, where nothing opens from it.
+        bound: The class that the filters know it by.
+        streams, ranks: Where it ran.
+        rows: What opens from it.
+    """
+
+    cells: tuple[Words, ...]
+    alone_ns: float | None
+    style: Style = "unknown"
+    mark: str = ""
+    bound: str = ""
+    streams: tuple[str, ...] = ()
+    ranks: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
+
+
+def by_operator(whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) -> Iterator[Block]:
+    """Yield the table, below its filters.
+
+    Args:
+        whole: The timelines.
+        names: Short names of their kernels.
+        sides: Those whose lanes stand on the page, too.
+    """
+    parts = parts_of(whole, names, sides)
+    if not parts:
+        return
+    whole_ns = whole.parts.wall_ns or whole.time_ns
+    longest_ns = max(one.alone_ns or 0.0 for one in parts) or 1.0
+    rows: list[tuple[Words, ...]] = []
+    within, marks = [], []
+    for part in parts:
+        place = len(rows)
+        for one in (part, *part.rows):
+            rows.append(_cells(one, whole_ns, longest_ns))
+            within.append(-1 if one is part else place)
+            marks.append("" if one.rows else one.mark)
+    left_out = len(whole.kernels) - min(_KERNELS, len(whole.kernels))
+    has_counters = any(one.measured is not None for one in whole.kernels)
+    table = Table(
+        tuple(_columns(has_times=bool(whole.parts.wall_ns), has_counters=has_counters)),
+        tuple(rows),
+        label="Where the time goes, by operator",
+        amount=len(rows) + left_out,
+        rest=" kernels with less time",
+        marks=tuple(marks),
+        within=tuple(within),
+    )
+    items = tuple(_item(one) for part in parts for one in (part, *part.rows) if not one.rows)
+    classes = tuple(one for one in _CLASSES if any(item["bound"] == one for item in items))
+    yield Filtered("Where the time goes", table.without_empty(MISSING), classes, _picks(items), items, SHOWN)
+    if whole.parts.wall_ns:
+        yield Paragraph((_NOTE,), "note")
+
+
+def parts_of(whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) -> list[Row]:
+    """List operators, communication, copies, graphs and kinds of idle time, what takes most first."""
+    rows = [*_Kernels(whole, names, sides).rows(), *_others(whole), *_idle(whole)]
+    return sorted(rows, key=lambda one: -(one.alone_ns or 0.0))
+
+
+class _Kernels:
+    """Makes the rows of kernels, and of what sums them up."""
+
+    def __init__(self, whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) -> None:
+        self._whole, self._names = whole, names
+        self._streams, self._ranks = streams_of(sides), _ranks(whole)
+        self._listed = {id(one) for one in sorted(whole.kernels, key=lambda one: -one.time_ns)[:_KERNELS]}
+
+    def rows(self) -> Iterator[Row]:
+        """Yield operators, communication, and kernels that were not chosen."""
+        whole = self._whole
+        sent, computing = ([one for one in whole.kernels if one.is_communication is waits] for waits in (True, False))
+        groups = grouped(computing, "operator", whole.time_ns)
+        for group in groups[:_OPERATORS]:
+            name = code(cut(group.name)) if group.name else Span("kernels without an operator", "dim")
+            yield self._summed([member.kernel for member in group.rows], _group_cells(group, name), group.name)
+        if rest := [member.kernel for group in groups[_OPERATORS:] for member in group.rows]:
+            yield self._summed(rest, _sums(f"{len(groups) - _OPERATORS:,} other operators", rest))
+        if every := [one for one in whole.every if one.is_communication]:
+            cells = _sums("communication", every)
+            alone_ns = whole.parts.communication_ns if whole.parts.wall_ns else sum(one.time_ns for one in every)
+            rows = self._opened(sorted(sent, key=lambda one: -one.time_ns))
+            yield Row(cells, alone_ns, "communication", mark_of("communication"), "communication", rows=rows)
+        chosen = {one.identity for one in whole.kernels}
+        if left := [one for one in whole.every if not one.is_communication and one.identity not in chosen]:
+            yield self._summed(left, _sums("kernels that were not chosen", left))
+
+    def _summed(self, kernels: Sequence[ProgramKernel], cells: tuple[Words, ...], name: str | None = "") -> Row:
+        alone_ns, style, rows = sum(map(self._alone, kernels)), _style(kernels), self._opened(kernels)
+        return Row(cells, alone_ns, style, mark_of("operator", name), style, rows=rows)
+
+    def _alone(self, one: ProgramKernel) -> float:
+        return one.wall_ns or 0.0 if self._whole.parts.wall_ns else float(one.time_ns)
+
+    def _opened(self, kernels: Sequence[ProgramKernel]) -> tuple[Row, ...]:
+        return tuple(self._kernel(one) for one in kernels if id(one) in self._listed)
+
+    def _kernel(self, one: ProgramKernel) -> Row:
+        cells = kernel_cells(one, self._names[one.name], 1.0)
+        # The bar, the share and the operator stand elsewhere.
+        cells = tuple(words for place, words in enumerate(cells) if place not in {1, 3, _OPERATOR})
+        mark, kind = mark_of(*one.identity), one.shown_class
+        alone_ns = None if one.is_communication else self._alone(one)
+        return Row(cells, alone_ns, kind, mark, kind, self._streams.get(mark, ()), self._ranks.get(mark, ()))
+
+
+def _ranks(whole: Joined) -> dict[str, tuple[str, ...]]:
+    """Map each kernel to the timelines that have it; empty for one timeline."""
+    found: dict[str, dict[str, None]] = {}
+    if len(whole.programs) > 1:
+        for program in whole.programs:
+            for one in program.every:
+                found.setdefault(mark_of(*one.identity), {})[cut(name_of(program))] = None
+    return {mark: tuple(names) for mark, names in found.items()}
+
+
+def _others(whole: Joined) -> Iterator[Row]:
+    """Yield copies and graphs, where they take time that nothing else does."""
+    parts = whole.parts
+    if parts.copies_ns:
+        cells = _short("copies", sum(one.time_ns for one in whole.copies), sum(one.count for one in whole.copies))
+        yield Row(cells, parts.copies_ns, rows=tuple(map(_copies, whole.copies[:_CAUSES])))
+    for name, time_ns in (
+        ("graphs, kernels not recorded", parts.graphs_ns),
+        ("graphs of which nothing was recorded", parts.unknown_ns),
+    ):
+        if time_ns:
+            yield Row(_short(name, time_ns), time_ns, mark=mark_of(name), bound="graphs")
+
+
+def _copies(one: Copies) -> Row:
+    cells = _short(code(cut(one.name)) if one.name else "not named", one.time_ns, one.count, si(one.moved_bytes, "B"))
+    return Row(cells, None, mark=mark_of("copy", one.name), bound="copies")
+
+
+def _idle(whole: Joined) -> Iterator[Row]:
+    """Yield idle time by what the host did, which opens to where it did that."""
+    for kind, time_ns in whole.parts.idle_by_kind.items():
+        causes = [one for one in whole.idle if one.kind == kind]
+        rows = tuple(_cause(kind, place, one) for place, one in enumerate(causes[:_CAUSES]))
+        cells = _short(f"idle: {IDLE_BECAUSE[kind]}", time_ns, sum(one.count for one in causes))
+        yield Row(cells, time_ns, rows=rows, mark=f"idle-{kind}", bound="idle")
+
+
+def _cause(kind: IdleKind, place: int, one: Idle) -> Row:
+    cells = _short(idle_place(one), one.gap_ns, one.count, where=cut(one.call or ""))
+    return Row(cells, one.gap_ns, mark=f"idle-{kind}-{place}", bound="idle")
+
+
+def _style(kernels: Sequence[ProgramKernel]) -> Style:
+    """Return the class of most of the time."""
+    times: dict[Style, int] = {}
+    for one in kernels:
+        times[one.shown_class] = times.get(one.shown_class, 0) + one.time_ns
+    return max(times, key=times.__getitem__)
+
+
+def _group_cells(group: Group, name: Words) -> tuple[Words, ...]:
+    known = group.floor_time_ns / group.time_ns if group.time_ns else 0.0
+    of = f" (of {percent(known)})" if group.floor_ns is not None and group.floor_time_ns < group.time_ns else ""
+    floor, gain = duration(group.floor_ns) + of, duration(group.gain_ns)
+    return (name, duration(group.time_ns), f"{group.count:,}", "", floor, gain, *[""] * 6)
+
+
+def _short(
+    name: Words, time_ns: float, amount: int | None = None, moved: str = "", *, where: str = ""
+) -> tuple[Words, ...]:
+    """Write the cells of what is no kernel."""
+    number = "" if amount is None else f"{amount:,}"
+    from_where = code(where) if where else ""
+    return (name, duration(time_ns), number, "", "", "", "", from_where, "", "", moved, "")
+
+
+def _sums(name: Words, kernels: Sequence[ProgramKernel]) -> tuple[Words, ...]:
+    return _short(name, sum(one.time_ns for one in kernels), sum(one.count for one in kernels))
+
+
+def _cells(one: Row, whole_ns: float, longest_ns: float) -> tuple[Words, ...]:
+    bar = Span(f"{(one.alone_ns or 0.0) / longest_ns:.4f}", one.style)
+    share = "" if one.alone_ns is None or not whole_ns else percent(one.alone_ns / whole_ns)
+    return one.cells[0], bar, one.cells[1], share, *one.cells[2:]
+
+
+def _columns(*, has_times: bool, has_counters: bool) -> Iterator[Column]:
+    heads = {"kernel": "operator, kernel", "share": "of the program" if has_times else "share"}
+    for column in COLUMNS:
+        if column.heading == "class" and has_counters:
+            yield CLASS
+        elif column.heading != "operator":
+            yield column._replace(heading=heads.get(column.heading, column.heading))
+
+
+def _item(one: Row) -> dict[str, Any]:
+    item: dict[str, Any] = {"k": one.mark, "g": one.mark, "n": 1, "bound": one.bound}
+    if one.streams or one.ranks:
+        item |= {"stream": one.streams, "rank": one.ranks}
+    return item
+
+
+def _picks(items: Sequence[Mapping[str, Any]]) -> tuple[Pick, ...]:
+    """List what rows can be chosen by: streams and ranks, where there are several."""
+    picks = []
+    for key in ("stream", "rank"):
+        values = dict.fromkeys(value for item in items for value in item.get(key, ()))
+        if len(values) > 1:
+            picks.append(Pick(key, key, tuple(sorted(values, key=_numbers_first))))
+    return tuple(picks)
+
+
+def _numbers_first(name: str) -> tuple[object, ...]:
+    """Sort names that end with numbers by these."""
+    return tuple((0, int(word), "") if word.isdecimal() else (1, 0, word) for word in name.split(" "))
