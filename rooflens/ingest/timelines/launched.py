@@ -183,10 +183,11 @@ class Launched(Sequence[KernelEvent]):
                 is_known[launch] = 1
                 wanted[thread].append(launch)
         for thread, own in wanted.items():
-            own.sort(key=launches.moment)
+            at = dict(zip(own, map(launches.moment, own), strict=True))
+            own.sort(key=at.__getitem__)
             for place, launch in enumerate(own):
                 self._places[launch] = place
-            moments = array("q", map(launches.moment, own))
+            moments = array("q", map(at.__getitem__, own))
             self._origins[thread] = self._at(thread, moments, self._paths_at(thread, moments))
 
     def _at(self, thread: int, moments: array[int], paths: Sequence[str | None] = ()) -> _Origins:
