@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, overload
 
 from rooflens.format import bounded_name
 from rooflens.ingest.timelines.budget import READING, Budget
-from rooflens.ingest.timelines.columns import BACKWARD, Call, Columns
+from rooflens.ingest.timelines.columns import BACKWARD, BETWEEN, Call, Columns
 from rooflens.ingest.timelines.kernel_events import LATEST_NS, text_of
 from rooflens.ingest.timelines.kineto import value_of
 from rooflens.ingest.timelines.ranges import OpenRanges, Paths
@@ -372,7 +372,7 @@ class _Operands(dict[int, "Operands | None"]):
         self._equal: dict[Operands, Operands] = {}
 
     def __missing__(self, at: int) -> Operands | None:
-        found = _operands_of(*map(value_of, self._calls[at]))
+        found = _operands_of(*map(value_of, self._calls[at].split(BETWEEN)))
         self[at] = None if found is None else self._equal.setdefault(found, found)
         return self[at]
 
