@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from math import prod
 from typing import Any, NamedTuple
@@ -54,9 +54,11 @@ class Named(NamedTuple):
     code: str | None
 
 
-Call = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
+Call = bytes
 """What an operator was called with, as the trace has it: sizes, types, strides and values of the arguments, and the GB
-and FLOPs that a compiler counted."""
+and FLOPs that a compiler counted, with a zero between them, which JSON has nowhere."""
+
+BETWEEN = b"\0"
 
 
 class OperatorFacts(NamedTuple):
@@ -140,7 +142,7 @@ class Ids:
         if type(given) is int and NONE < given < LATEST_NS:
             self._numbers.append(given)
             return
-        if id_of(given) is not None:
+        if given is not None and id_of(given) is not None:
             self._others[len(self._numbers)] = given
         self._numbers.append(NONE)
 
@@ -194,14 +196,21 @@ class Columns:
         self._said_indices: dict[Any, int] = {}
         self._call_indices: dict[Call, int] = {}
         self._collective_indices: dict[Any, int] = {}
-        self._takers: dict[str | None, Callable[[Event, Arguments], None] | None] = {
-            "kernel": self._take_kernel,
-            "user_annotation": self._take_range,
-            "python_function": self._take_function,
-            **dict.fromkeys(_RUNTIME, self._take_call),
-            **dict.fromkeys(_OPERATORS, self._take_operator),
-            **dict.fromkeys(_OTHERS, self._take_other),
-        }
+        self._unwanted: list[Event] = []
+        self._waiting: dict[str | None, list[Event]] = {}
+        """Events of a part of the trace by category; those that are kept in one way share a list."""
+        self._takers: list[tuple[list[Event], Callable[[Sequence[Event]], None]]] = []
+        for categories, take in (
+            (("kernel",), self._take_kernels),
+            (("user_annotation",), self._take_ranges),
+            (("python_function",), self._take_functions),
+            (_RUNTIME, self._take_calls),
+            (_OPERATORS, self._take_operators),
+            (_OTHERS, self._take_others),
+        ):
+            events: list[Event] = []
+            self._takers.append((events, take))
+            self._waiting |= dict.fromkeys(categories, events)
 
     def take(self, piece: Piece) -> None:
         """Keep what is needed from a part of the trace."""
@@ -212,14 +221,16 @@ class Columns:
         self._is_cut |= piece.key == "cut"
         self.is_synthetic |= piece.key == "synthetic" and bool(piece.value)
         events = piece.events if piece.event is None else (event_of(piece.event),)
-        takers = self._takers
+        waiting = self._waiting
         for event in events:
             try:
-                take = takers[event.cat]
+                waiting[event.cat].append(event)
             except KeyError:
-                take = self._taker(event.cat)
-            if take is not None:
-                take(event, event.args or NO_ARGUMENTS)
+                self._of(event.cat).append(event)
+        for some, take in self._takers:
+            take(some)
+            some.clear()
+        self._unwanted.clear()
         self.event_count += len(events)
         self._budget.take(KEPT, self._kept_count)
         self._kept_count = 0
@@ -243,62 +254,66 @@ class Columns:
         if self._untimed_count:
             yield f"left out {count(self._untimed_count, 'kernel event')} without a name or time"
 
-    def _taker(self, category: str | None) -> Callable[[Event, Arguments], None] | None:
-        """Return what takes the events of a category in another spelling: old traces capitalise it."""
-        take = self._takers.get((category or "").lower())
-        if len(self._takers) < _MOST_CATEGORIES:
-            self._takers[category] = take
-        return take
+    def _of(self, category: str | None) -> list[Event]:
+        """Return the list of the events of a category in another spelling: old traces capitalise it."""
+        events = self._waiting.get((category or "").lower(), self._unwanted)
+        if len(self._waiting) < _MOST_CATEGORIES:
+            self._waiting[category] = events
+        return events
 
-    def _take_call(self, event: Event, args: Arguments) -> None:
-        """Keep a call of CUDA that launches something, waits, or takes long; of its thread's with one ID the first."""
-        kind = _call_kind(event.name or "")
-        if (span := span_of(event.ts, event.dur)) is None:
-            return
-        thread = self._thread(event)
-        if kind.waits or span[1] >= _LONG_CALL_NS:
-            self._kept_count += 1
-            self.runtime.add(thread, *span, self._text(event.name or ""))
-        if not kind.launches or (key := id_of(args.correlation)) is None:
-            return
+    def _take_calls(self, events: Sequence[Event]) -> None:
+        """Keep calls of CUDA that launch something, wait, or take long; of a thread's with one ID the first."""
         launches = self.launches
-        index = launches.at(key)
-        if (known := launches.threads[index]) == UNSEEN:
-            self._kept_count += 1
-            launches.threads[index] = thread
-            launches.starts[index], launches.ends[index] = span[0], span[0] + span[1]
-            if kind.is_graph:
-                launches.graphs.append(index)
-        elif known != thread:
-            launches.threads[index] = SEVERAL
+        for event in events:
+            if (span := span_of(event.ts, event.dur)) is None:
+                continue
+            start, duration = span
+            kind = _call_kind(event.name or "")
+            thread = self._thread(event)
+            if kind.waits or duration >= _LONG_CALL_NS:
+                self._kept_count += 1
+                self.runtime.add(thread, start, duration, self._text(event.name or ""))
+            if not kind.launches or event.args is None or (key := id_of(event.args.correlation)) is None:
+                continue
+            index = launches.at(key)
+            if (known := launches.threads[index]) == UNSEEN:
+                self._kept_count += 1
+                launches.threads[index] = thread
+                launches.starts[index], launches.ends[index] = start, start + duration
+                if kind.is_graph:
+                    launches.graphs.append(index)
+            elif known != thread:
+                launches.threads[index] = SEVERAL
 
-    def _take_kernel(self, event: Event, args: Arguments) -> None:
-        """Keep a kernel."""
-        if event.ph != "X":
-            return
-        if (span := span_of(event.ts, event.dur)) is None or not event.name:
-            self._untimed_count += 1
-            return
-        self._kept_count += 1
-        name = self._names.get(event.name)
-        if name is None:
-            name = self._name(event.name)
-        sizes = args.grid, args.block
-        shape = self._shapes.get(sizes)
-        if shape is None:
-            shape = self._shapes[sizes] = len(self.kernels.sizes)
-            self.kernels.sizes.append((shape_of(args.grid), shape_of(args.block)))
-        correlation = id_of(args.correlation)
-        kernels = self.kernels
-        kernels.starts.append(span[0])
-        kernels.durations.append(span[1])
-        kernels.devices.append(index_of(event.pid if args.device is UNSET else args.device))
-        kernels.streams.append(index_of(event.tid if args.stream is UNSET else args.stream))
-        kernels.names.append(name)
-        kernels.shapes.append(shape)
-        kernels.launches.append(NONE if correlation is None else self.launches.at(correlation))
-        kernels.externals.append(None if args.external == correlation else args.external)
-        kernels.collectives.append(NONE if args.collective is None else self._collective(args))
+    def _take_kernels(self, events: Sequence[Event]) -> None:
+        """Keep kernels."""
+        kernels, launches, names, shapes = self.kernels, self.launches, self._names, self._shapes
+        for event in events:
+            if event.ph != "X":
+                continue
+            if (span := span_of(event.ts, event.dur)) is None or not event.name:
+                self._untimed_count += 1
+                continue
+            self._kept_count += 1
+            args = event.args or NO_ARGUMENTS
+            name = names.get(event.name)
+            if name is None:
+                name = self._name(event.name)
+            sizes = args.grid, args.block
+            shape = shapes.get(sizes)
+            if shape is None:
+                shape = shapes[sizes] = len(kernels.sizes)
+                kernels.sizes.append((shape_of(args.grid), shape_of(args.block)))
+            correlation = id_of(args.correlation)
+            kernels.starts.append(span[0])
+            kernels.durations.append(span[1])
+            kernels.devices.append(index_of(event.pid if args.device is UNSET else args.device))
+            kernels.streams.append(index_of(event.tid if args.stream is UNSET else args.stream))
+            kernels.names.append(name)
+            kernels.shapes.append(shape)
+            kernels.launches.append(NONE if correlation is None else launches.at(correlation))
+            kernels.externals.append(None if args.external == correlation else args.external)
+            kernels.collectives.append(NONE if args.collective is None else self._collective(args))
 
     def _name(self, given: str) -> int:
         """Return the index of a kernel's name."""
@@ -312,10 +327,13 @@ class Columns:
             self.kernels.named.append(Named(name, f"node {fused['nodes']}" if fused else None))
         return self._names[name]
 
-    def _take_other(self, event: Event, args: Arguments) -> None:
-        """Keep a copy or a memset."""
-        if (span := span_of(event.ts, event.dur)) is not None:
+    def _take_others(self, events: Sequence[Event]) -> None:
+        """Keep copies and memsets."""
+        for event in events:
+            if (span := span_of(event.ts, event.dur)) is None:
+                continue
             self._kept_count += 1
+            args = event.args or NO_ARGUMENTS
             device, stream = (0 if one is UNSET else index_of(one) for one in (args.device, args.stream))
             name = None if event.name is None else self.texts[self._text(event.name)]
             correlation = id_of(args.correlation)
@@ -323,55 +341,55 @@ class Columns:
             kind: BusyKind = "memset" if "memset" in (event.cat or "").lower() else "copy"
             self.others.append(BusyEvent(*span, device, stream, kind, name, _elements(args.moved_bytes), launch))
 
-    def _take_range(self, event: Event, args: Arguments) -> None:
-        """Keep a range."""
-        if event.name is not None and (span := span_of(event.ts, event.dur)) is not None:
+    def _take_ranges(self, events: Sequence[Event]) -> None:
+        """Keep ranges."""
+        for event in events:
+            if event.name is None or (span := span_of(event.ts, event.dur)) is None:
+                continue
             self._kept_count += 1
             thread = self._thread(event)
             self.ranges.add(thread, *span, self._text(event.name))
             if event.name.startswith(_TITLE):
-                self.titles.add(thread, *span, self._title(event.name, args))
+                self.titles.add(thread, *span, self._title(event.name, event.args or NO_ARGUMENTS))
 
-    def _take_function(self, event: Event, _: Arguments) -> None:
-        """Keep a call of a module, or of a function that is neither PyTorch's nor Python's."""
-        name = event.name or ""
-        is_module = name.startswith(_MODULE)
-        if (said := name.removeprefix(_MODULE) if is_module else _own_frame(name)) is None:
-            return
-        if (span := span_of(event.ts, event.dur)) is not None:
+    def _take_functions(self, events: Sequence[Event]) -> None:
+        """Keep calls of modules, and of functions that are neither PyTorch's nor Python's."""
+        for event in events:
+            name = event.name or ""
+            is_module = name.startswith(_MODULE)
+            if (said := name.removeprefix(_MODULE) if is_module else _own_frame(name)) is None:
+                continue
+            if (span := span_of(event.ts, event.dur)) is not None:
+                self._kept_count += 1
+                (self.modules if is_module else self.frames).add(self._thread(event), *span, self._text(said))
+
+    def _take_operators(self, events: Sequence[Event]) -> None:
+        """Keep operators."""
+        operators = self.operators
+        for event in events:
+            if event.name is None or (span := span_of(event.ts, event.dur)) is None:
+                continue
             self._kept_count += 1
-            (self.modules if is_module else self.frames).add(self._thread(event), *span, self._text(said))
-
-    def _take_operator(self, event: Event, args: Arguments) -> None:
-        """Keep an operator."""
-        if event.name is None or (span := span_of(event.ts, event.dur)) is None:
-            return
-        self._kept_count += 1
-        operators, step = self.operators, args.step
-        if type(step) is not int or not 0 <= step < LATEST_NS:
-            step = NONE
-        elif args.forward:  # only what runs backward names the thread of its forward step
-            step = BACKWARD - step
-        thread = self._thread(event)
-        operators.add(thread, *span, self._say(event.name, args))
-        if args.collective is not None:
-            self.communications.add(thread, *span, self._collective(args))
-        operators.steps.append(step)
-        operators.externals.append(args.external)
+            args = event.args or NO_ARGUMENTS
+            step = args.step
+            if type(step) is not int or not 0 <= step < LATEST_NS:
+                step = NONE
+            elif args.forward:  # only what runs backward names the thread of its forward step
+                step = BACKWARD - step
+            thread = self._thread(event)
+            operators.add(thread, *span, self._say(event.name, args))
+            if args.collective is not None:
+                self.communications.add(thread, *span, self._collective(args))
+            operators.steps.append(step)
+            operators.externals.append(args.external)
 
     def _say(self, name: str, args: Arguments) -> int:
         """Return the index of what an operator says."""
-        call: Call | tuple[()] = ()
+        call = b""
         more: tuple[str | None, ...] = ()
         if args.types or args.num_gb:
-            call = (
-                bytes(args.dims or args.old_dims),
-                bytes(args.types),
-                bytes(args.strides),
-                bytes(args.values),
-                bytes(args.num_gb),
-                bytes(args.flop),
-            )
+            dims = args.dims or args.old_dims
+            call = BETWEEN.join((dims, args.types, args.strides, args.values, args.num_gb, args.flop))
         if args.stack is not None or args.generated is not None or args.hierarchy is not None:
             more = text_of(args.generated) or None, text_of(args.hierarchy) or None, _own_frame_of(args.stack)
         key = name, call, more
@@ -386,7 +404,7 @@ class Columns:
         """Return the index of what an operator was called with."""
         index = self._call_indices.get(call)
         if index is None:
-            self._budget.take(NAME_CHARACTERS, sum(map(len, call)))
+            self._budget.take(NAME_CHARACTERS, len(call))
             index = self._call_indices[call] = len(self.calls)
             self.calls.append(call)
         return index

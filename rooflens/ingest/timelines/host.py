@@ -40,8 +40,8 @@ class TracedHost:
 
         def spans_of(spans: Spans, name: Callable[[int], str]) -> Iterator[tuple[HostSpan, ...]]:
             starts, ends, facts = spans.starts, spans.ends, spans.facts
-            every = (HostSpan(name(facts[at]), starts[at], ends[at]) for at in spans.in_order(thread))
-            yield from opened_at(every, moments)
+            around = spans.around(spans.in_order(thread), moments)
+            yield from opened_at((HostSpan(name(facts[at]), starts[at], ends[at]) for at in around), moments)
 
         text = trace.texts.__getitem__
         frames = trace.frames.innermost(trace.frames.in_order(thread), moments)
@@ -66,6 +66,8 @@ def unseen_graphs(trace: Columns) -> Iterator[BusyEvent]:
     launched after it.
     """
     launches, kernels = trace.launches, trace.kernels
+    if not launches.graphs:
+        return
     recorded = {*kernels.launches, *(one.launched_by for one in trace.others)}
     unseen = sorted((launches.starts[one], one) for one in launches.graphs if one not in recorded)
     if not unseen:

@@ -7,12 +7,13 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple, overload
 
 from rooflens.format import bounded_name
 from rooflens.ingest.timelines.budget import READING, Budget
-from rooflens.ingest.timelines.columns import BACKWARD, Call, Columns
+from rooflens.ingest.timelines.columns import BACKWARD, BETWEEN, Call, Columns
 from rooflens.ingest.timelines.kernel_events import LATEST_NS, text_of
 from rooflens.ingest.timelines.kineto import value_of
 from rooflens.ingest.timelines.ranges import OpenRanges, Paths
@@ -48,7 +49,16 @@ class _Around(NamedTuple):
 
 
 class _Origins:
-    """What the host had open at some moments."""
+    """What the host had open at some moments, in columns by the place of the moment.
+
+    Attributes:
+        operators: The innermost operator; `NONE` where there is none.
+        paths: The ranges.
+        generated: The innermost file that a compiler wrote.
+        modules: The innermost module.
+        lines: File and line of the innermost function that is neither PyTorch's nor Python's.
+        collectives: Index of what the innermost operator says that it communicates, else the range; `NONE`.
+    """
 
     def __init__(
         self,
@@ -65,59 +75,58 @@ class _Origins:
             inside: The innermost module and the innermost function at each moment, where there are any.
             paths: The ranges at each moment; empty where there are none.
         """
-        self._trace, self._process, self._inside, self._paths = trace, around.process, inside, paths
-        self._operators = around.innermost(around.events)
-        steps, facts = trace.operators.steps, trace.operators.facts
-        self._found: dict[str, array[int]] = {}
-        if backward := [at for at in around.events if steps[at] <= BACKWARD]:
-            self._found["step"] = around.innermost(backward)
-        for field in _OPERATOR_FIELDS if trace.says_more else ():
-            if those := [at for at in around.events if getattr(trace.said[facts[at]], field) is not None]:
-                self._found[field] = around.innermost(those)
+        self._trace, self._process = trace, around.process
+        self.operators = around.innermost(around.events)
+        steps = trace.operators.steps
+        backward = [at for at in around.events if steps[at] <= BACKWARD]
+        self._backward = around.innermost(backward) if backward else None
+        nowhere = (None,) * len(self.operators)
+        self.paths: Sequence[str | None] = paths or nowhere
+        said = {field: self._operator_field(around, field) for field in _OPERATOR_FIELDS} if trace.says_more else {}
+        self.generated = said.get("generated") or nowhere
+        self.modules = _either(self._texts(trace.modules, inside.get("module")), said.get("hierarchy")) or nowhere
+        self.lines = _either(self._texts(trace.frames, inside.get("frame")), said.get("stack")) or nowhere
+        self.collectives = self._collectives(inside) or array("i", [NONE]) * len(self.operators)
 
-    def path(self, place: int) -> str | None:
-        """Return the ranges at a moment."""
-        return self._paths[place] if self._paths else None
-
-    def operator(self, place: int) -> int:
-        """Return the innermost operator; `NONE` where there is none."""
-        return self._operators[place]
-
-    def generated(self, place: int) -> str | None:
-        """Return the innermost file that a compiler wrote."""
-        return self._operator_field("generated", place)
-
-    def module(self, place: int) -> str | None:
-        """Return the innermost module."""
-        return self._inner(self._trace.modules, "module", place) or self._operator_field("hierarchy", place)
-
-    def line(self, place: int) -> str | None:
-        """Return file and line of the innermost function that is neither PyTorch's nor Python's."""
-        return self._inner(self._trace.frames, "frame", place) or self._operator_field("stack", place)
-
-    def collective(self, place: int) -> int:
-        """Return the index of what the innermost operator says that it communicates, else the range; `NONE`."""
-        for kind, spans in (("communication", self._trace.communications), ("title", self._trace.titles)):
-            event = self._inside[kind][place] if kind in self._inside else NONE
-            if event != NONE:
-                return spans.facts[event]
-        return NONE
+    @property
+    def steps(self) -> Iterator[_Step]:
+        """What links backward steps to their forward steps, wherever there is one."""
+        return filter(None, map(self.step, range(len(self.operators)))) if self._backward else iter(())
 
     def step(self, place: int) -> _Step | None:
         """Return what links the innermost backward step to its forward step; None where there is none."""
-        event = self._found["step"][place] if "step" in self._found else NONE
+        event = NONE if self._backward is None else self._backward[place]
         return None if event == NONE else (self._process(event), BACKWARD - self._trace.operators.steps[event])
 
-    def _inner(self, spans: Spans, kind: str, place: int) -> str | None:
-        event = self._inside[kind][place] if kind in self._inside else NONE
-        return None if event == NONE else self._trace.texts[spans.facts[event]]
+    def _collectives(self, inside: Mapping[str, array[int]]) -> array[int] | None:
+        found = None
+        for kind, spans in (("title", self._trace.titles), ("communication", self._trace.communications)):
+            if kind in inside:
+                outer = found or repeat(NONE)
+                events = zip(inside[kind], outer, strict=False)
+                found = array("i", (other if event == NONE else spans.facts[event] for event, other in events))
+        return found
 
-    def _operator_field(self, field: str, place: int) -> str | None:
-        event = self._found[field][place] if field in self._found else NONE
-        if event == NONE:
-            return None
-        text: str | None = getattr(self._trace.said[self._trace.operators.facts[event]], field)
-        return text
+    def _texts(self, spans: Spans, events: array[int] | None) -> Sequence[str | None] | None:
+        texts, facts = self._trace.texts, spans.facts
+        return None if events is None else [None if at == NONE else texts[facts[at]] for at in events]
+
+    def _operator_field(self, around: _Around, field: str) -> Sequence[str | None] | None:
+        """Return what the innermost operators say that say it; None if none does."""
+        said, facts = self._trace.said, self._trace.operators.facts
+        those = [at for at in around.events if getattr(said[facts[at]], field) is not None]
+        return (
+            [None if at == NONE else getattr(said[facts[at]], field) for at in around.innermost(those)]
+            if those
+            else None
+        )
+
+
+def _either(columns: Sequence[str | None] | None, others: Sequence[str | None] | None) -> Sequence[str | None] | None:
+    """Return the texts of a column, and those of another one where it has none."""
+    if columns is None or others is None:
+        return columns or others
+    return [text or other for text, other in zip(columns, others, strict=True)]
 
 
 _OPERATOR_FIELDS = ("generated", "hierarchy", "stack")
@@ -155,14 +164,14 @@ class Launched(Sequence[KernelEvent]):
     def __getitem__(self, at: int | slice) -> KernelEvent | Sequence[KernelEvent]:
         """Return a kernel, or several."""
         if isinstance(at, slice):
-            return [self._kernel(number) for number in self._order[at]]
-        return self._kernel(self._order[at])
+            return [*self._kernels(self._order[at])]
+        return next(self._kernels((self._order[at],)))
 
     def __iter__(self) -> Iterator[KernelEvent]:
         """Go through the kernels."""
         for first in range(0, len(self._order), _AT_ONCE):
             part = self._order[first : first + _AT_ONCE]
-            yield from map(self._kernel, part)
+            yield from self._kernels(part)
             self._budget.moved((1.0 - READING) * len(part) / len(self._order))
 
     def _find_launches(self) -> None:
@@ -174,10 +183,11 @@ class Launched(Sequence[KernelEvent]):
                 is_known[launch] = 1
                 wanted[thread].append(launch)
         for thread, own in wanted.items():
-            own.sort(key=launches.moment)
+            at = dict(zip(own, map(launches.moment, own), strict=True))
+            own.sort(key=at.__getitem__)
             for place, launch in enumerate(own):
                 self._places[launch] = place
-            moments = array("q", map(launches.moment, own))
+            moments = array("q", map(at.__getitem__, own))
             self._origins[thread] = self._at(thread, moments, self._paths_at(thread, moments))
 
     def _at(self, thread: int, moments: array[int], paths: Sequence[str | None] = ()) -> _Origins:
@@ -273,8 +283,8 @@ class Launched(Sequence[KernelEvent]):
         trace = self._trace
         if not (trace.says_more or trace.modules.facts or trace.frames.facts):
             return
-        found = filter(None, map(self._origin, range(len(self._order))))
-        wanted = {origins.step(place) for origins, place in found} - {None}
+        every = [*self._origins.values(), *([self._origins_by_id] if self._origins_by_id else [])]
+        wanted = {step for origins in every for step in origins.steps}
         began: dict[_Step, tuple[int, int] | None] = {}
         for thread, own in trace.operators.by_thread.items():
             self._budget.check_time()
@@ -305,43 +315,45 @@ class Launched(Sequence[KernelEvent]):
             return None
         return self._origins_by_id, place_by_id
 
-    def _kernel(self, number: int) -> KernelEvent:
-        """Make the kernel of a number in the order of the file."""
-        kernels = self._trace.kernels
-        name, code = kernels.named[kernels.names[number]]
-        grid, block = kernels.sizes[kernels.shapes[number]]
-        path = operator = module = operands = None
-        call, collective = 0, kernels.collectives[number]
-        if (found := self._origin(number)) is not None:
-            origins, place = found
-            path, module = origins.path(place), origins.module(place)
-            collective = origins.collective(place) if collective == NONE else collective
-            code = self._code(origins.generated(place), code) or origins.line(place)
-            if self._steps and (step := origins.step(place)) in self._steps:
-                forward = self._steps[step]
-                module = module or forward[0].module(forward[1])
-                code = code or forward[0].line(forward[1])
-            if (at := origins.operator(place)) != NONE:
-                call, said = at + 1, self._trace.said[self._trace.operators.facts[at]]
-                operator, operands = said.operator, self._operands[said.call]
-        return KernelEvent(
-            name,
-            grid,
-            block,
-            kernels.starts[number],
-            kernels.durations[number],
-            kernels.devices[number],
-            kernels.streams[number],
-            path,
-            operator,
-            module,
-            code,
-            call,
-            operands,
-            None if collective == NONE else self._trace.collectives[collective],
-            kernels.launches[number],
-            self._step(number) if self._step_ranges else None,
-        )
+    def _kernels(self, numbers: Iterable[int]) -> Iterator[KernelEvent]:
+        """Make the kernels of some numbers in the order of the file."""
+        trace, kernels, operands = self._trace, self._trace.kernels, self._operands
+        facts, says = trace.operators.facts, trace.said
+        for number in numbers:
+            name, code = kernels.named[kernels.names[number]]
+            grid, block = kernels.sizes[kernels.shapes[number]]
+            path = operator = module = given = None
+            call, collective = 0, kernels.collectives[number]
+            if (found := self._origin(number)) is not None:
+                origins, place = found
+                path, module = origins.paths[place], origins.modules[place]
+                collective = origins.collectives[place] if collective == NONE else collective
+                code = self._code(origins.generated[place], code) or origins.lines[place]
+                if self._steps and (step := origins.step(place)) in self._steps:
+                    forward, at = self._steps[step]
+                    module = module or forward.modules[at]
+                    code = code or forward.lines[at]
+                if (at := origins.operators[place]) != NONE:
+                    call, said = at + 1, says[facts[at]]
+                    operator, given = said.operator, operands[said.call]
+            yield KernelEvent(
+                name,
+                grid,
+                block,
+                kernels.starts[number],
+                kernels.durations[number],
+                kernels.devices[number],
+                kernels.streams[number],
+                path,
+                operator,
+                module,
+                code,
+                call,
+                given,
+                None if collective == NONE else trace.collectives[collective],
+                kernels.launches[number],
+                self._step(number) if self._step_ranges else None,
+            )
 
     @staticmethod
     def _code(generated: str | None, own: str | None) -> str | None:
@@ -360,7 +372,7 @@ class _Operands(dict[int, "Operands | None"]):
         self._equal: dict[Operands, Operands] = {}
 
     def __missing__(self, at: int) -> Operands | None:
-        found = _operands_of(*map(value_of, self._calls[at]))
+        found = _operands_of(*map(value_of, self._calls[at].split(BETWEEN)))
         self[at] = None if found is None else self._equal.setdefault(found, found)
         return self[at]
 

@@ -70,6 +70,19 @@ class Spans:
             return own
         return array("I", sorted(own, key=start))
 
+    def around(self, events: Iterable[int], moments: Sequence[int]) -> Iterator[int]:
+        """Yield those of some events, in the order in which they began, that contain one of some ordered moments."""
+        starts, ends = self.starts, self.ends
+        place, count = 0, len(moments)
+        for event in events:
+            start = starts[event]
+            while place < count and moments[place] < start:
+                place += 1
+            if place == count:
+                return
+            if ends[event] >= moments[place]:
+                yield event
+
     def innermost(self, events: Iterable[int], moments: Sequence[int]) -> array[int]:
         """Find the innermost of some events around each moment: the shortest, or the first of equally short ones.
 

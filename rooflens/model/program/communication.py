@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
+from copy import copy
 from functools import lru_cache
 from heapq import heappop, heappush
 from math import prod
@@ -319,10 +320,16 @@ class _Ran:
 
 
 class _Device:
-    """What runs on one GPU."""
+    """What runs on one GPU.
+
+    Attributes:
+        others: Kernels that do not wait for other GPUs.
+        every: All kernels; None before the first that waits, while they are the same.
+    """
 
     def __init__(self) -> None:
-        self.every, self.others = _Ran(), _Ran()
+        self.others = _Ran()
+        self.every: _Ran | None = None
         self.open: list[tuple[int, int, int, _Row]] = []
         self.idle_ns = 0
         self.since_ns: int | None = None
@@ -351,7 +358,6 @@ class Collecting:
         self._known: dict[tuple[str, int, int], tuple[_Row, KernelEvent]] = {}
         self._devices: defaultdict[int, _Device] = defaultdict(_Device)
         self._groups: dict[tuple[str | int | None, ...], _Group] = {}
-        self._waiting_devices: set[int] = set()
         self._launches = 0
 
     def take(self, event: KernelEvent, gap_ns: int, *, waits: bool) -> None:
@@ -364,11 +370,15 @@ class Collecting:
         """
         device = self._devices[event.device]
         start_ns, end_ns = event.start_ns, event.start_ns + event.duration_ns
-        device.close(start_ns)
+        if device.open:
+            device.close(start_ns)
         device.idle_ns += gap_ns
         if device.since_ns is None:
             device.since_ns = start_ns
-        device.every.run(start_ns, end_ns)
+        if device.every is None and waits:
+            device.every = copy(device.others)
+        if device.every is not None:
+            device.every.run(start_ns, end_ns)
         if not waits:
             device.others.run(start_ns, end_ns)
             return
@@ -376,7 +386,6 @@ class Collecting:
         row.times_ns.append(event.duration_ns)
         self._launches += 1
         heappush(device.open, (end_ns, self._launches, device.others.until(start_ns), row))
-        self._waiting_devices.add(event.device)
         if row.key.name in SYNCHRONIZING:
             self._follow(row.key, event, device)
 
@@ -426,8 +435,8 @@ class Collecting:
             share=time_ns / total_ns if total_ns else 0.0,
             alone_ns=sum(
                 device.every.time_ns - device.others.time_ns
-                for number, device in self._devices.items()
-                if number in self._waiting_devices
+                for device in self._devices.values()
+                if device.every is not None
             ),
             collectives=_most_exposed(found),
             sequences=tuple(self._sequences()) if len(self._devices) == 1 else (),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -69,14 +69,26 @@ class Fusion(Struct, frozen=True):
     fits_l2: bool
 
 
+_Size: TypeAlias = "tuple[int, str, int]"
+
+
+class _Called:
+    """An operator with its operands, and how often it was called with them."""
+
+    __slots__ = ("count", "operands", "operator", "work")
+
+    def __init__(self, event: KernelEvent) -> None:
+        self.operator, self.operands, self.work, self.count = event.operator, event.operands, _work_of(event), 0
+
+
 class _Made:
     """One call as its kernels run."""
 
-    __slots__ = ("call", "kernel", "module", "operands", "operator", "time_ns", "work")
+    __slots__ = ("call", "called", "kernel", "module", "time_ns")
 
-    def __init__(self, event: KernelEvent, work: Work | None) -> None:
-        self.call, self.kernel, self.operator, self.module = event.call, event.name, event.operator, event.module
-        self.operands, self.work, self.time_ns = event.operands, work, event.duration_ns
+    def __init__(self, event: KernelEvent, called: _Called) -> None:
+        self.call, self.kernel, self.module, self.called = event.call, event.name, event.module, called
+        self.time_ns = event.duration_ns
 
 
 class _Pair:
@@ -99,11 +111,10 @@ class Fusing:
     """Watches the launches of a timeline for pairs that could be fused."""
 
     def __init__(self) -> None:
-        self._works: dict[tuple[str | None, int], Work | None] = {}
+        self._called: dict[tuple[str | None, int], _Called] = {}
         self._made: dict[tuple[int, int], list[_Made]] = {}
-        self._read: Counter[tuple[int, str, int]] = Counter()
-        self._written: Counter[tuple[int, str, int]] = Counter()
         self._pairs: dict[tuple[str | None, str | None, Tensor], _Pair] = {}
+        self._looked: dict[tuple[_Called, _Called], _Pair | None] = {}
 
     def take(self, event: KernelEvent) -> None:
         """Add a launch."""
@@ -119,29 +130,22 @@ class Fusing:
             self._made.pop(stream, None)
             return
         key = event.operator, id(event.operands)
-        if key not in self._works:
-            self._works[key] = _work_of(event)
-        one = _Made(event, self._works[key])
-        if one.work is not None:
-            self._read.update(map(_size, one.work.read))
-            self._written.update(map(_size, one.work.written))
-        self._made.setdefault(stream, []).append(one)
+        called = self._called.get(key) or self._called.setdefault(key, _Called(event))
+        called.count += 1
+        self._made.setdefault(stream, []).append(_Made(event, called))
 
     def _look(self, first: _Made, second: _Made) -> None:
         """Keep two calls if the second could take the first one in."""
-        if first.work is None or second.work is None or len(first.work.written) != 1:
-            return
-        if not all(_is_fusible(one.operator) for one in (first, second)):
-            return
-        if _are_of_a_list(first, second):
-            return
-        between = first.work.written[0]
-        if between.elements < _LEAST_ELEMENTS:
-            return
-        if sum(_size(one) == _size(between) for one in second.work.read) == 1:
-            key = first.operator, second.operator, between
-            pair = self._pairs.get(key) or self._pairs.setdefault(key, _Pair(first, second, between))
+        key = first.called, second.called
+        if key not in self._looked:
+            between = _between(*key)
+            self._looked[key] = None if between is None else self._pair(first, second, between)
+        if (pair := self._looked[key]) is not None:
             pair.add(first, second)
+
+    def _pair(self, first: _Made, second: _Made, between: Tensor) -> _Pair:
+        key = first.called.operator, second.called.operator, between
+        return self._pairs.get(key) or self._pairs.setdefault(key, _Pair(first, second, between))
 
     def fusions(self, gpu: Datasheet | None, floors: Floors, wall_ns: float | None) -> tuple[Fusion, ...]:
         """Return the pairs, most to save first; none without a GPU, or without the time of the program."""
@@ -151,43 +155,67 @@ class Fusing:
         self._made.clear()
         if gpu is None or not wall_ns:
             return ()
+        spare = self._spare()
         found = [
-            self._fusion(pair, gpu, wall_ns)
+            _fusion(pair, gpu, wall_ns, is_kept=_is_state(pair) or spare[_size(pair.between)] > 0)
             for pair in self._pairs.values()
             if all(_is_memory_bound(one, floors) for one in (pair.first, pair.second))
         ]
         return tuple(sorted(found, key=lambda one: -one.saved_ns))
 
-    def _fusion(self, pair: _Pair, gpu: Datasheet, wall_ns: float) -> Fusion:
-        between, tensor_bytes = pair.between, pair.between.moved_bytes
-        is_kept = _is_state(pair) or self._read[_size(between)] > self._written[_size(between)]
-        fits_l2 = gpu.l2_size is not None and tensor_bytes <= gpu.l2_size.value
-        rate = gpu.l2_bandwidth if fits_l2 and gpu.l2_bandwidth is not None else gpu.dram_bandwidth
-        moved_ns = tensor_bytes / rate.value * 1e9
-        writing, reading = pair.times_ns
-        saved_ns = sum(min(moved_ns, one) for one in reading)
-        saved_ns += 0 if is_kept else sum(min(moved_ns, one) for one in writing)
-        count = len(reading)
-        return Fusion(
-            first=pair.first.operator or "",
-            second=pair.second.operator or "",
-            first_kernel=pair.first.kernel,
-            second_kernel=pair.second.kernel,
-            module=pair.modules.most_common(1)[0][0] if pair.modules else None,
-            shape=f"[{', '.join(map(str, between.dims))}]",
-            dtype=between.dtype or f"{8 * between.element_bytes} bits",
-            count=count,
-            tensor_bytes=tensor_bytes,
-            is_kept=is_kept,
-            saved_bytes=tensor_bytes * count * (1 if is_kept else 2),
-            saved_ns=saved_ns,
-            time_ns=sum(writing) + sum(reading),
-            share=saved_ns / wall_ns,
-            fits_l2=fits_l2,
-        )
+    def _spare(self) -> Counter[_Size]:
+        """Count how often more tensors of a size are read than written."""
+        found: Counter[_Size] = Counter()
+        for called in self._called.values():
+            if called.work is not None:
+                for one in called.work.read:
+                    found[_size(one)] += called.count
+                for one in called.work.written:
+                    found[_size(one)] -= called.count
+        return found
 
 
-def _are_of_a_list(first: _Made, second: _Made) -> bool:
+def _fusion(pair: _Pair, gpu: Datasheet, wall_ns: float, *, is_kept: bool) -> Fusion:
+    between, tensor_bytes = pair.between, pair.between.moved_bytes
+    fits_l2 = gpu.l2_size is not None and tensor_bytes <= gpu.l2_size.value
+    rate = gpu.l2_bandwidth if fits_l2 and gpu.l2_bandwidth is not None else gpu.dram_bandwidth
+    moved_ns = tensor_bytes / rate.value * 1e9
+    writing, reading = pair.times_ns
+    saved_ns = sum(min(moved_ns, one) for one in reading)
+    saved_ns += 0 if is_kept else sum(min(moved_ns, one) for one in writing)
+    count = len(reading)
+    return Fusion(
+        first=pair.first.called.operator or "",
+        second=pair.second.called.operator or "",
+        first_kernel=pair.first.kernel,
+        second_kernel=pair.second.kernel,
+        module=pair.modules.most_common(1)[0][0] if pair.modules else None,
+        shape=f"[{', '.join(map(str, between.dims))}]",
+        dtype=between.dtype or f"{8 * between.element_bytes} bits",
+        count=count,
+        tensor_bytes=tensor_bytes,
+        is_kept=is_kept,
+        saved_bytes=tensor_bytes * count * (1 if is_kept else 2),
+        saved_ns=saved_ns,
+        time_ns=sum(writing) + sum(reading),
+        share=saved_ns / wall_ns,
+        fits_l2=fits_l2,
+    )
+
+
+def _between(first: _Called, second: _Called) -> Tensor | None:
+    """Return the tensor that the second call could take in from the first one; None if it cannot."""
+    if first.work is None or second.work is None or len(first.work.written) != 1:
+        return None
+    if not _is_fusible(first.operator) or not _is_fusible(second.operator) or _are_of_a_list(first, second):
+        return None
+    between = first.work.written[0]
+    if between.elements < _LEAST_ELEMENTS:
+        return None
+    return between if sum(_size(one) == _size(between) for one in second.work.read) == 1 else None
+
+
+def _are_of_a_list(first: _Called, second: _Called) -> bool:
     """Return whether two calls rather go through a list of equal tensors than one after the other over one.
 
     Two copies in a row do, and two equal calls that take a parameter, change their operand in place, or would do
@@ -203,7 +231,7 @@ def _are_of_a_list(first: _Made, second: _Made) -> bool:
 
 def _is_state(pair: _Pair) -> bool:
     """Return whether the first operator changes a tensor in place that the second one leaves as it is."""
-    first, second = pair.first.operator or "", pair.second.operator or ""
+    first, second = pair.first.called.operator or "", pair.second.called.operator or ""
     return first.endswith("_") and not second.endswith("_")
 
 
@@ -214,7 +242,7 @@ def _work_of(event: KernelEvent) -> Work | None:
         return None
 
 
-def _size(one: Tensor) -> tuple[int, str, int]:
+def _size(one: Tensor) -> _Size:
     """Return by what tensors are told apart: a view may have other dimensions."""
     return one.elements, one.dtype, one.element_bytes
 
@@ -225,7 +253,7 @@ def _is_fusible(operator: str | None) -> bool:
 
 
 def _is_memory_bound(made: _Made, floors: Floors) -> bool:
-    if made.work is None:
+    if made.called.work is None:
         return False
-    found = floors.of(made.work, made.kernel)
+    found = floors.of(made.called.work, made.kernel)
     return found is not None and limit_of(found) == "memory"

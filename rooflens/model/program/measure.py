@@ -5,9 +5,8 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from heapq import merge
 from statistics import median, median_low
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from rooflens.model.keys import bare_name
 from rooflens.model.program.occupancy import COMMUNICATION, COPY, GRAPH, KERNEL, UNKNOWN, Credited, Gaps, Gpu, Occupancy
@@ -16,7 +15,7 @@ from rooflens.model.program.totals import Totals
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Shape, Unprofiled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from rooflens.model.program.timeline import BusyKind
 
@@ -63,10 +62,9 @@ def measure(
         return Measured(timeline.unprofiled(), Occupancy(), ())
     gpus: defaultdict[int, Gpu] = defaultdict(Gpu)
     groups: dict[tuple[str, Shape, Shape], _Group] = {}
-    shorts: dict[str, str] = {}
+    alike: dict[tuple[object, ...], _Alike] = {}
     has_graphs = False
-    events: Iterable[KernelEvent | BusyEvent] = merge(timeline.kernels, timeline.others, key=_begin)
-    for event in events:
+    for event in _in_order(timeline.kernels, timeline.others):
         gpu, end_ns = gpus[event.device], event.start_ns + event.duration_ns
         if isinstance(event, BusyEvent):
             kind = _KINDS[event.kind]
@@ -75,12 +73,18 @@ def measure(
             gpu.run(end_ns, kind)
             watch_other(event)
             continue
-        short = shorts.setdefault(event.name, bare_name(event.name))
-        key = short, event.grid, event.block
-        group = groups.get(key) or groups.setdefault(key, _Group(short))
+        origin = event.nvtx_range, event.operator, event.module, event.code
+        what = event.name, event.grid, event.block, *origin
+        if (same := alike.get(what)) is None:
+            short = bare_name(event.name)
+            key = short, event.grid, event.block
+            group = groups.get(key) or groups.setdefault(key, _Group(short))
+            same = alike[what] = _Alike(group, origin, event.operator or short)
+            group.alike.append(same)
+        group = same.group
+        same.count += 1
         group.add(event)
-        before = event.operator or short
-        gap_ns = gpu.reach(event.start_ns, group, is_work=True, call=event.launched_by, before=before)
+        gap_ns = gpu.reach(event.start_ns, group, is_work=True, call=event.launched_by, before=same.before)
         row = None if watch is None else watch(event, gap_ns)
         gpu.run(end_ns, COMMUNICATION if row is not None and row.is_communication else KERNEL, group, row)
     worked = [gpu for gpu in gpus.values() if gpu.has_worked]
@@ -113,8 +117,36 @@ def measure(
 _KINDS: Mapping[BusyKind, int] = {"copy": COPY, "memset": COPY, "graph": GRAPH, "unknown": UNKNOWN}
 
 
+def _in_order(kernels: Iterable[KernelEvent], others: Iterable[BusyEvent]) -> Iterator[KernelEvent | BusyEvent]:
+    """Merge the many kernels with the few other events, both in the order in which they begin."""
+    rest = iter(others)
+    other = next(rest, None)
+    for kernel in kernels:
+        while other is not None and _begin(other) < _begin(kernel):
+            yield other
+            other = next(rest, None)
+        yield kernel
+    if other is not None:
+        yield other
+        yield from rest
+
+
 def _begin(event: KernelEvent | BusyEvent) -> tuple[int, int]:
     return event.start_ns, event.duration_ns
+
+
+_Origin: TypeAlias = "tuple[str | None, str | None, str | None, str | None]"
+"""The ranges, operator, module and code of a launch."""
+
+
+@dataclass(slots=True)
+class _Alike:
+    """The launches that differ only by when they ran: what they share is looked up once."""
+
+    group: _Group
+    origin: _Origin
+    before: str
+    count: int = 0
 
 
 @dataclass(slots=True)
@@ -125,14 +157,13 @@ class _Group:
     times_ns: array[int] = field(default_factory=lambda: array("q"))
     gaps_ns: array[int] = field(default_factory=lambda: array("q"))
     streams: set[int] = field(default_factory=set)
-    origins: Counter[tuple[str | None, ...]] = field(default_factory=Counter)
+    alike: list[_Alike] = field(default_factory=list)
 
     def add(self, event: KernelEvent) -> None:
         """Count one launch; `gaps_ns` gets the sum of the gaps before and after it."""
         self.times_ns.append(event.duration_ns)
         self.gaps_ns.append(0)
         self.streams.add(event.stream)
-        self.origins[event.nvtx_range, event.operator, event.module, event.code] += 1
 
     def counted(self, grid: Shape, block: Shape) -> LaunchCount:
         """Return what there is to say of all launches."""
@@ -158,7 +189,7 @@ class _Group:
     def _most(self, place: int) -> str | None:
         """Return the most common known origin of the launches."""
         counter: Counter[str] = Counter()
-        for origins, number in self.origins.items():
-            if (origin := origins[place]) is not None:
-                counter[origin] += number
+        for one in self.alike:
+            if (origin := one.origin[place]) is not None:
+                counter[origin] += one.count
         return next((origin for origin, _ in counter.most_common(1)), None)

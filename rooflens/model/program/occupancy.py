@@ -12,6 +12,9 @@ from rooflens.model.program.timeline import NO_CALL
 KERNEL, GRAPH, COMMUNICATION, COPY, UNKNOWN = range(5)
 """What may run, in the order in which an instant goes to one of them."""
 
+_IDLE = 5
+"""In their place, where nothing runs."""
+
 _MOST_KERNELS, _MOST_OTHERS = 1024, 2
 """Most running at once that are followed one by one, those that end last: more kernels than a GPU runs at once; of
 others a third neither changes whether one runs, nor whether two do."""
@@ -96,6 +99,7 @@ class Gpu:
         self._clock = 0.0
         self._kernels: list[tuple[int, float, int, Credited | None]] = []
         self._others: tuple[list[int], ...] = ([], [], [], [], [])
+        self._other_count = 0
         self._order = 0
         self._reached_ns = 0
         self._last: tuple[Timed, int] | None = None
@@ -150,6 +154,7 @@ class Gpu:
                 self._credit(heappushpop(self._kernels, entry))
         elif len(running := self._others[kind]) < _MOST_OTHERS:
             heappush(running, end_ns)
+            self._other_count += 1
         else:
             heappushpop(running, end_ns)
         if kind != UNKNOWN and end_ns >= self._reached_ns:
@@ -181,27 +186,32 @@ class Gpu:
             self.gap_counts[None] += number
             self._copy_gaps_after_work = [0, 0]
         if any(self._after_work):
-            self._spent = [before + after for before, after in zip(self._spent, self._after_work, strict=True)]
+            for kind, after_ns in enumerate(self._after_work):
+                self._spent[kind] += after_ns
+                self._after_work[kind] = 0
             self.overlap_ns += self._overlap_after_work
-            self._after_work, self._overlap_after_work = [0] * 6, 0
+            self._overlap_after_work = 0
 
     def _end_until(self, moment_ns: int, *, is_counted: bool = True) -> None:
         """End all that ends by a moment, in order, and go there."""
-        while True:
+        kernels = self._kernels
+        while kernels or self._other_count:
             kind, end_ns = KERNEL, moment_ns + 1
-            if self._kernels and self._kernels[0][0] < end_ns:
-                end_ns = self._kernels[0][0]
-            for other in (GRAPH, COMMUNICATION, COPY, UNKNOWN):
-                if (running := self._others[other]) and running[0] < end_ns:
-                    kind, end_ns = other, running[0]
+            if kernels and kernels[0][0] < end_ns:
+                end_ns = kernels[0][0]
+            if self._other_count:
+                for other in (GRAPH, COMMUNICATION, COPY, UNKNOWN):
+                    if (running := self._others[other]) and running[0] < end_ns:
+                        kind, end_ns = other, running[0]
             if end_ns > moment_ns:
                 break
             if is_counted:
                 self._spend(end_ns)
             if kind == KERNEL:
-                self._credit(heappop(self._kernels))
+                self._credit(heappop(kernels))
             else:
                 heappop(self._others[kind])
+                self._other_count -= 1
         if is_counted:
             self._spend(moment_ns)
 
@@ -211,10 +221,12 @@ class Gpu:
         if not spent_ns:
             return
         kernels, others = len(self._kernels), self._others
-        kind = KERNEL if kernels else next((kind for kind in range(1, 5) if others[kind]), 5)
+        kind, known = KERNEL if kernels else _IDLE, kernels
         if kernels:
             self._clock += spent_ns / kernels
-        known = kernels + len(others[GRAPH]) + len(others[COMMUNICATION]) + len(others[COPY])
+        if self._other_count:
+            kind = KERNEL if kernels else next(kind for kind in range(1, _IDLE) if others[kind])
+            known += self._other_count - len(others[UNKNOWN])
         if kernels or others[GRAPH] or others[COMMUNICATION] or others[UNKNOWN]:
             self._spent[kind] += spent_ns
             self.overlap_ns += spent_ns if known > 1 else 0

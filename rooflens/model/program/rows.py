@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, TypeAlias
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -24,7 +25,7 @@ from rooflens.model.program.steps import Log, RowSteps, Steps
 from rooflens.model.program.timeline import BusyEvent, KernelEvent, Operands
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from rooflens.model.predict.forecast import Forecast
     from rooflens.model.program.call import Sums
@@ -43,6 +44,11 @@ AT_FLOOR = 1.33
 
 _NUMBER = re.compile(r"\d+")
 
+
+_SHAPE, _MODULE, _CODE, _RANGES = itemgetter(0, 1), itemgetter(2), itemgetter(3), itemgetter(4)
+"""Parts of what launches of a row have in common."""
+
+_T = TypeVar("_T")
 
 _Key: TypeAlias = "tuple[str, str | None, int, Sums | None, bool]"
 """Of a row: kernel, operator, its operands, what the step around it attends to, whether it is selected."""
@@ -80,9 +86,8 @@ class Row:
         self.gap_ns = self.launch_gap_ns = 0
         self.wall_ns = 0.0
         self.is_communication = False
-        self._shapes: dict[tuple[Shape, Shape], list[int]] = {}
-        self.origins: Counter[tuple[str | None, str | None, str | None]] = Counter()
-        self._modules: dict[str | None, list[int]] = {}
+        self._alike: dict[tuple[Shape, Shape, str | None, str | None, str | None], list[int]] = {}
+        """Launches and their time, by grid, block, and origin: module, code and ranges."""
 
     def add(self, event: KernelEvent, gap_ns: int, place: int) -> None:
         """Count a launch."""
@@ -91,28 +96,31 @@ class Row:
         self.places.append(place)
         self.gap_ns += gap_ns
         self.launch_gap_ns += gap_ns if gap_ns <= LAUNCH_GAP_NS else 0
-        shape = event.grid, event.block
-        if (known := self._shapes.get(shape)) is None:
-            self._shapes[shape] = [1, event.duration_ns]
+        what = event.grid, event.block, event.module, event.code, event.nvtx_range
+        if (known := self._alike.get(what)) is None:
+            self._alike[what] = [1, event.duration_ns]
         else:
             known[0] += 1
             known[1] += event.duration_ns
-        self.origins[event.module, event.code, event.nvtx_range] += event.duration_ns
-        if (of_module := self._modules.get(event.module)) is None:
-            self._modules[event.module] = [1, event.duration_ns]
-        else:
-            of_module[0] += 1
-            of_module[1] += event.duration_ns
+
+    def _by(self, part: Callable[[tuple[Any, ...]], _T]) -> dict[_T, list[int]]:
+        """Add up launches and their time by a part of what they have in common."""
+        found: dict[_T, list[int]] = {}
+        for what, (count, time_ns) in self._alike.items():
+            sums = found.setdefault(part(what), [0, 0])
+            sums[0] += count
+            sums[1] += time_ns
+        return found
 
     def shapes(self) -> tuple[OfShape, ...]:
         """Return its launches by grid and block, most time first."""
-        found = [OfShape(*shape, *counted) for shape, counted in self._shapes.items()]
+        found = [OfShape(*shape, *counted) for shape, counted in self._by(_SHAPE).items()]
         return tuple(sorted(found, key=lambda one: -one.time_ns))
 
     def modules(self) -> tuple[OfModule, ...]:
         """Return its launches by module, most time first; those that differ only by number are one, with `*` for it."""
         alike: defaultdict[str | None, list[tuple[str | None, list[int]]]] = defaultdict(list)
-        for name, counted in self._modules.items():
+        for name, counted in self._by(_MODULE).items():
             alike[None if name is None else _NUMBER.sub("*", name)].append((name, counted))
         found = (
             OfModule(
@@ -126,22 +134,23 @@ class Row:
 
     def shape(self) -> tuple[Shape, Shape]:
         """Return grid and block of most launches."""
-        return max(self._shapes, key=lambda shape: self._shapes[shape][0])
+        shapes: dict[tuple[Shape, Shape], list[int]] = self._by(_SHAPE)
+        return max(shapes, key=lambda shape: shapes[shape][0])
 
-    def origin(self, at: int) -> str | None:
+    def origin(self, part: Callable[[tuple[Any, ...]], str | None]) -> str | None:
         """Return the origin of most of its time, among known ones."""
         counter: Counter[str] = Counter()
-        for origins, time_ns in self.origins.items():
-            if (found := origins[at]) is not None:
+        for found, (_, time_ns) in self._by(part).items():
+            if found is not None:
                 counter[found] += time_ns
         return counter.most_common(1)[0][0] if counter else None
 
-    def kind_of_origin(self, at: int) -> str | None:
+    def kind_of_origin(self, part: Callable[[tuple[Any, ...]], str | None]) -> str | None:
         """Return the same for numbered origins: those that differ only by number are one, with `*` for it."""
         alike: defaultdict[str, set[str]] = defaultdict(set)
         counter: Counter[str] = Counter()
-        for origins, time_ns in self.origins.items():
-            if (found := origins[at]) is not None:
+        for found, (_, time_ns) in self._by(part).items():
+            if found is not None:
                 kind = _NUMBER.sub("*", found)
                 alike[kind].add(found)
                 counter[kind] += time_ns
@@ -164,8 +173,7 @@ class Rows:
         self.collecting = collecting
         self.fusing = Fusing()
         self._rows: dict[_Key, Row] = {}
-        self._functions: dict[str, str] = {}
-        self._waiting: set[str] = set()
+        self._alike: dict[tuple[str, str | None, int, str | None], tuple[Row, str]] = {}
         self._launched: Counter[str] = Counter()
         self._call_ns: defaultdict[int, int] = defaultdict(int)
         self._first_ns: int | None = None
@@ -178,21 +186,12 @@ class Rows:
 
     def take(self, event: KernelEvent, gap_ns: int) -> Row:
         """Add a launch, and the idle time of its GPU before it; return its row."""
-        is_in_range = self._chooser is None or self._chooser.is_in_range(event.nvtx_range or "")
-        sums = sums_around(event.operator, event.nvtx_range)
         # Equal operands are one, which its row keeps.
-        key = event.name, event.operator, id(event.operands), sums, is_in_range
-        row = self._rows.get(key)
-        if row is None:
-            row = self._rows[key] = Row(event, len(self._rows))
-        function = self._functions.get(event.name)
-        if function is None:
-            function = self._functions[event.name] = function_of(bare_name(event.name))
-            if waits_for_ranks(function):
-                self._waiting.add(function)
-        row.is_communication = function in self._waiting
-        row.add(event, gap_ns, self._launched[function])
-        self._launched[function] += 1
+        what = event.name, event.operator, id(event.operands), event.nvtx_range
+        row, function = self._alike.get(what) or self._row(event, what)
+        place = self._launched[function]
+        row.add(event, gap_ns, place)
+        self._launched[function] = place + 1
         self.log.take(event, row.index)
         if event.operands is not None:
             self._call_ns[event.call] += event.duration_ns
@@ -200,15 +199,28 @@ class Rows:
             self._first_ns = event.start_ns
         self._follow(event, gap_ns)
         self.fusing.take(event)
-        self.collecting.take(event, gap_ns, waits=function in self._waiting)
+        self.collecting.take(event, gap_ns, waits=row.is_communication)
         return row
+
+    def _row(self, event: KernelEvent, what: tuple[str, str | None, int, str | None]) -> tuple[Row, str]:
+        """Return the row of launches that have something in common, and the function of their kernel."""
+        is_in_range = self._chooser is None or self._chooser.is_in_range(event.nvtx_range or "")
+        key = *what[:3], sums_around(event.operator, event.nvtx_range), is_in_range
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = Row(event, len(self._rows))
+        function = function_of(bare_name(event.name))
+        row.is_communication = waits_for_ranks(function)
+        found = self._alike[what] = row, function
+        return found
 
     def _follow(self, event: KernelEvent, gap_ns: int) -> None:
         """Continue or end a stretch of launches that come too slowly."""
         waits = event.duration_ns < gap_ns <= LAUNCH_GAP_NS
         known = self._open.get(event.device)
         if not waits:
-            self._end(event.device)
+            if known is not None:
+                self._end(event.device)
         elif known is None:
             self._open[event.device] = [(event, gap_ns), (event, gap_ns), (event, 1)]
         else:
@@ -299,9 +311,9 @@ class Rows:
             operator=row.operator,
             shape=shape_text(row.operands),
             dtype=_types_text(row.operands),
-            module=row.kind_of_origin(0),
-            code=row.origin(1),
-            nvtx_range=row.kind_of_origin(2),
+            module=row.kind_of_origin(_MODULE),
+            code=row.origin(_CODE),
+            nvtx_range=row.kind_of_origin(_RANGES),
             flop=found.flop if found else None,
             moved_bytes=found.moved_bytes if found else None,
             limited_by=None if found is None else limit_of(found),

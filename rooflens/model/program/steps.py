@@ -260,12 +260,13 @@ class Log:
         last = 0
         for start, end, step in zip(self._starts, self._ends, steps, strict=True):
             if step != _NO_STEP_INDEX:
-                begins.setdefault(step, start)
+                if step not in begins:
+                    begins[step] = start
                 last = max(last, end)
         ordered = {step: place for place, step in enumerate(sorted(begins, key=begins.__getitem__))}
         bounds = [*(begins[step] for step in ordered), last]
         times = [array("q", bytes(8 * len(ordered))) for _ in waiting]
-        counts, of_step = [0] * len(waiting), [[0, 0] for _ in ordered]
+        counts, kernels_ns, launches = [0] * len(waiting), [0] * len(ordered), [0] * len(ordered)
         outside_ns = 0
         for start, end, row, step in zip(self._starts, self._ends, self._rows, steps, strict=True):
             if step == _NO_STEP_INDEX:
@@ -275,8 +276,8 @@ class Log:
             place = ordered[step]
             times[row][place] += end - start
             counts[row] += 1
-            of_step[place][0] += end - start
-            of_step[place][1] += 1
+            kernels_ns[place] += end - start
+            launches[place] += 1
         occupancies = self._occupancies(bounds, waiting, others)
         began = self._starts[0]
         each = tuple(
@@ -285,8 +286,8 @@ class Log:
                 self._named.get(step),
                 begin - began,
                 end - began,
-                of_step[place][0],
-                of_step[place][1],
+                kernels_ns[place],
+                launches[place],
                 occupancy,
             )
             for (step, place), (begin, end), occupancy in zip(
@@ -314,17 +315,19 @@ class Log:
         self, bounds: Sequence[int], waiting: Sequence[bool], others: Iterable[BusyEvent]
     ) -> list[Occupancy]:
         """Say what ran between each two of some moments, which are in order."""
-        meters = {device: _Meter(*window) for device, window in self._windows(others).items()}
+        kind_of = [COMMUNICATION if waits else KERNEL for waits in waiting]
+        rest = [(one.start_ns, one.start_ns + one.duration_ns, one.device, _KINDS[one.kind]) for one in others]
+        kinds = {*kind_of, *(kind for *_, kind in rest)}
+        meters = {device: _Meter(*window, kinds) for device, window in self._windows(others).items()}
         devices = [device for device, _ in self._lane_of]
-        kernels = (
-            (start, end, devices[lane], COMMUNICATION if waiting[row] else KERNEL)
-            for start, end, lane, row in zip(self._starts, self._ends, self._lanes, self._rows, strict=True)
-        )
-        rest = ((one.start_ns, one.start_ns + one.duration_ns, one.device, _KINDS[one.kind]) for one in others)
+        columns = zip(self._starts, self._ends, self._lanes, self._rows, strict=True)
+        every = ((start, end, devices[lane], kind_of[row]) for start, end, lane, row in columns)
+        if rest:
+            every = merge(every, rest, key=itemgetter(0))
         read: list[tuple[int, ...]] = []
         left = iter(bounds)
         due = next(left, None)
-        for start, end, device, kind in merge(kernels, rest, key=itemgetter(0)):
+        for start, end, device, kind in every:
             while due is not None and due <= start:
                 read.append(_read(meters.values(), due))
                 due = next(left, None)
@@ -376,23 +379,29 @@ class Log:
 class _Meter:
     """Measures how long a GPU was busy with what, up to any moment; what runs is added in the order of its start."""
 
-    def __init__(self, first_ns: int, last_ns: int) -> None:
+    def __init__(self, first_ns: int, last_ns: int, kinds: Iterable[int]) -> None:
+        """Begin with the first kernel; `kinds` are those that may run."""
         self._first_ns, self._last_ns = first_ns, last_ns
         self._reached = [first_ns] * _LEVELS
         self._busy = [0] * _LEVELS
+        # Where nothing of a kind runs, it is reached when the one before it is.
+        self._as = [max({KERNEL, *(one for one in kinds if one <= level)}) for level in range(_LEVELS)]
+        own = sorted({*self._as})
+        self._levels = [[level for level in own if level >= kind] for kind in range(_LEVELS)]
 
     def run(self, start_ns: int, end_ns: int, kind: int) -> None:
         """Add something; before the first kernel and after the last nothing counts."""
-        begin_ns, end_ns = max(start_ns, self._first_ns), min(end_ns, self._last_ns)
-        for level in range(kind, _LEVELS):
-            if end_ns > self._reached[level]:
-                self._busy[level] += end_ns - max(begin_ns, self._reached[level])
-                self._reached[level] = end_ns
+        end_ns = min(end_ns, self._last_ns)
+        reached = self._reached
+        for level in self._levels[kind]:
+            if end_ns > reached[level]:
+                self._busy[level] += end_ns - max(start_ns, reached[level])
+                reached[level] = end_ns
 
     def at(self, moment_ns: int) -> tuple[int, ...]:
         """Return the time until a moment: all of it, what each kind alone was busy for, and the rest."""
         wall_ns = max(0, min(moment_ns, self._last_ns) - self._first_ns)
-        until = [busy - max(0, reach - moment_ns) for busy, reach in zip(self._busy, self._reached, strict=True)]
+        until = [self._busy[level] - max(0, self._reached[level] - moment_ns) for level in self._as]
         return (wall_ns, until[0], *(later - earlier for earlier, later in pairwise((*until, wall_ns))))
 
 
