@@ -9,23 +9,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from math import prod
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import significant
 from rooflens.model.hotspots import caller_of
+from rooflens.model.keys import function_of
 from rooflens.model.records import Edit, Finding, Hotspot, Kernel, Move
-from rooflens.model.source.banks import Remedy, Replay, find_remedy, shared_arrays, type_bytes
+from rooflens.model.source.banks import Remedy, Replay, SharedArray, find_remedy, shared_arrays, type_bytes
 from rooflens.model.source.expressions import UnknownError
 from rooflens.model.source.names import Definitions, Site, closing, divided, loop_parts, parameters_of, rounds
-from rooflens.model.source.same import bare_function
-from rooflens.model.source.text import Scope, SourceText, Statement, is_c_like
+from rooflens.model.source.text import Scope, SourceText, Statement, is_c_like, name_of_function
 
 _MOST_LINES = 3
 _SAME_WAYS = 0.02
 """Ways replayed and counted are the same up to this share: samples of addresses are exact."""
 _FULL_WARP = "0xffffffff"
+_END_OF = {";": ";", "{": " {"}
+"""What ends a statement -> how a line with it goes on."""
 
 
 class _Place(Struct, frozen=True):
@@ -95,6 +98,8 @@ def _parsed(text: str) -> SourceText:
 def _edit(kernel: Kernel, move: Move, finding: Finding | None) -> Edit | None:
     if move.finding in _OF_A_KERNEL:
         return _of_kernel(kernel, _OF_A_KERNEL[move.finding], finding)
+    if not move.where and move.kind in _WITHOUT_A_PLACE:
+        return _WITHOUT_A_PLACE[move.kind](kernel)
     for spot in _spots(kernel, move):
         text = _text_of(kernel, spot.file)
         if text is None or spot.file is None or spot.line is None:
@@ -165,16 +170,114 @@ def _sketched(place: _Place, move: Move) -> Edit:
 def _of_kernel(
     kernel: Kernel, rule: Callable[[_Place, Finding | None], _Sketch | None], finding: Finding | None
 ) -> Edit | None:
-    """Sketch a change of a kernel's own head, where a file of its hot lines defines it."""
-    for file, held in kernel.sources.items():
-        if held.text is None or not is_c_like(file):
-            continue
-        source = _parsed(held.text)
-        if (function := source.kernel(bare_function(kernel))) is not None:
-            place = _Place(kernel, file, source, Hotspot("line", file), function.head, function)
-            sketch = rule(place, finding)
-            return None if sketch is None else replace(place.edit(), after=sketch.after, note=sketch.note)
+    """Sketch a change of a kernel's own head."""
+    place = _head(kernel)
+    sketch = rule(place, finding) if place is not None else None
+    if place is None or sketch is None:
+        return None
+    return replace(place.edit(), after=sketch.after, note=sketch.note)
+
+
+# --- moves about no line: what the launch and the thread's index say
+
+_MOST_HOPS = 4
+
+
+def _grid(kernel: Kernel) -> Edit | None:
+    """Return the statement that sets the grid of a kernel's launches; None if they are not in sight, or differ."""
+    name = re.escape(function_of(kernel.function_name))
+    launch = re.compile(rf"\b{name}\s*(?:<[^;{{}}]*?>\s*)?<<<(?P<what>[^;]*?)>>>")
+    found = {
+        _edit_of(source, file, _set_by(source, one, grid[0]))
+        for file, source in _sources(kernel)
+        for one in source.statements
+        for match in launch.finditer(source.code(one))
+        if one.closes != "#" and (grid := divided(match["what"]))
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def _set_by(source: SourceText, statement: Statement, value: str) -> Statement:
+    """Return the statement that gives a value its size: where it is a variable, that which sets it, and so on."""
+    for _ in range(_MOST_HOPS):
+        if re.fullmatch(r"[A-Za-z_]\w*", name := value.strip()) is None:
+            break
+        setting = re.compile(rf"\bdim3\s+(?:[^;=(]*,\s*)?{name}\s*\(|(?<![\w.>])\b{name}\s*=(?!=)")
+        around = {-1, statement.scope, *(source.scopes.index(one) for one in source.around(statement))}
+        before = [one for one in source.statements if one.start < statement.start and one.scope in around]
+        setters = [(one, match) for one in before if (match := setting.search(source.code(one))) is not None]
+        if not setters:
+            break
+        statement, match = setters[-1]
+        rest = source.code(statement)[match.end() :]
+        value = rest.rpartition(")")[0] if match[0].endswith("(") else rest
+    return statement
+
+
+def _index(kernel: Kernel) -> Edit | None:
+    """Return the statement that gives a thread its place in the grid."""
+    if (place := _head(kernel)) is None:
+        return None
+    source, function = place.source, place.function
+    inside = (one for one in source.statements if function.start < one.start < function.end)
+    return next((place.edit(one) for one in inside if _is_place_in_grid(source.code(one))), None)
+
+
+def _is_place_in_grid(code: str) -> bool:
+    return _sets_an_index(code) and "blockIdx" in code and "threadIdx" in code
+
+
+def _indexed_constant(kernel: Kernel) -> Edit | None:
+    """Return the hottest statement of a kernel that reads an array of constants by an index."""
+    if (place := _head(kernel)) is None:
+        return None
+    source, function = place.source, place.function
+    declared = (source.code(one) for one in source.statements if one.scope < 0)
+    names = [found[1] for code in declared if (found := _CONSTANT_ARRAY.search(code)) is not None]
+    read = re.compile(rf"(?<![\w.>])(?:{'|'.join(names)})\s*\[[^\]]*[A-Za-z_]")
+    for spot in kernel.hotspots if names else ():
+        statement = source.statement_at(spot.line) if spot.file == place.file and spot.line is not None else None
+        is_inside = statement is not None and function.start < statement.start < function.end
+        if statement is not None and is_inside and read.search(source.code(statement)):
+            return place.edit(statement)
     return None
+
+
+_CONSTANT_ARRAY = re.compile(r"\b__constant__\b[^=;]*?\b([A-Za-z_]\w*)\s*\[")
+
+
+def _of_a_reduction(kernel: Kernel, rule: Callable[[_Place], _Sketch | None]) -> Edit | None:
+    """Return what a rule makes of the loop in which a block adds up its values."""
+    place = _head(kernel)
+    sketch = rule(place) if place is not None else None
+    if place is None or sketch is None:
+        return None
+    return replace(place.edit(sketch.statement), after=sketch.after, note=sketch.note)
+
+
+def _head(kernel: Kernel) -> _Place | None:
+    """Return the head of a kernel, where a file of its hot lines defines it."""
+    for file, source in _sources(kernel):
+        if (function := source.kernel(function_of(kernel.function_name))) is not None:
+            return _Place(kernel, file, source, Hotspot("line", file), function.head, function)
+    return None
+
+
+def _sources(kernel: Kernel) -> Iterator[tuple[str, SourceText]]:
+    """Yield the C++ files of a kernel whose text is at hand."""
+    for file, held in kernel.sources.items():
+        if held.text is not None and is_c_like(file):
+            yield file, _parsed(held.text)
+
+
+_WITHOUT_A_PLACE: Mapping[str, Callable[[Kernel], Edit | None]] = {
+    "blocks": _grid,
+    "elements": _index,
+    "index": _indexed_constant,
+    "barrier": lambda kernel: _of_a_reduction(kernel, _last_warp_alone),
+    "shuffle": lambda kernel: _of_a_reduction(kernel, _with_shuffles),
+}
+"""Kind of a move that names no line -> what finds its statement."""
 
 
 # --- shared memory
@@ -190,9 +293,7 @@ def _without_conflicts(place: _Place) -> _Sketch | None:
     remedy = find_remedy(replay, place.statement, before)
     if remedy is None:
         return _Sketch(ways=(before.ways, None))
-    after, note = _laid_out(place, remedy)
-    statement = remedy.array.statement if remedy.layout.pad else None
-    return _Sketch(after, note, statement, (before.ways, remedy.after.ways))
+    return _laid_out(place, remedy, replay)
 
 
 def counted_ways(spot: Hotspot) -> float | None:
@@ -202,34 +303,85 @@ def counted_ways(spot: Hotspot) -> float | None:
     return taken / ideal if taken and ideal > 0 else None
 
 
-def _laid_out(place: _Place, remedy: Remedy) -> tuple[tuple[str, ...], str]:
+def _laid_out(place: _Place, remedy: Remedy, replay: Replay) -> _Sketch:
     array, layout = remedy.array, remedy.layout
+    ways = remedy.before.ways, remedy.after.ways
+    if layout.is_transposed:
+        return _Sketch(_transposed(place, remedy, replay), "columns become rows, in as much shared memory", ways=ways)
     if layout.pad:
-        declared = place.source.clean[array.at : array.statement.end]
-        subscripts = _bracketed(declared)
-        last = subscripts[-1].strip()
-        grown = f"{last} + {layout.pad}" if re.fullmatch(r"[\w\s*+()]+", last) else f"({last}) + {layout.pad}"
-        kept = "".join(f"[{one.strip()}]" for one in subscripts[:-1])
-        lead = place.source.text[array.statement.start : array.at]
-        begin = lead if "," not in lead else f"{lead.partition(',')[0].rsplit(None, 1)[0]} {array.name}"
-        more = layout.pad * array.element_bytes * _rows(array.sizes)
-        return (f"{' '.join(begin.split())}{kept}[{grown}];",), f"{more:,} more bytes of shared memory a block"
-    whole = "".join("[...]" for _ in array.sizes[:-1])
+        more = layout.pad * array.element_bytes * prod(size or 1 for size in array.sizes[:-1])
+        note = f"{more:,} more bytes of shared memory a block"
+        return _Sketch((_padded(place, remedy),), note, array.statement, ways)
     if layout.skip:
         size = f"a {layout.skip}th more elements" if array.sizes[0] is not None else "a 32nd more bytes at the launch"
-        lines = (f"#define SPREAD(i) ((i) + (i) / {layout.skip})", f"{array.name}[SPREAD(index)]  // at every access")
-        return lines, f"{size} for `{array.name}`"
-    number = f"(i) / 32 % {layout.groups}" + (f" * {layout.vector}" if layout.vector > 1 else "")
-    access = f"{array.name}{whole}[SWIZZLED(index)]  // at every access"
-    unit = f"; {layout.vector} elements that are moved at once stay side by side" if layout.vector > 1 else ""
-    return (f"#define SWIZZLED(i) ((i) ^ ({number}))", access), f"takes no more shared memory{unit}"
+        macro, note = f"SPREAD(i) ((i) + (i) / {layout.skip})", f"{size} for `{array.name}`"
+    else:
+        number = f"(i) / 32 % {layout.groups}" + (f" * {layout.vector}" if layout.vector > 1 else "")
+        unit = f"; {layout.vector} elements that are moved at once stay side by side" if layout.vector > 1 else ""
+        macro, note = f"SWIZZLED(i) ((i) ^ ({number}))", f"takes no more shared memory{unit}"
+    name = macro.partition("(")[0]
+    changed = _with_indices(place, place.statement, array, lambda of: [*of[:-1], f"{name}({of[-1].strip()})"])
+    return _Sketch((f"#define {macro}", f"{changed}  // so at every access to `{array.name}`"), note, ways=ways)
 
 
-def _rows(sizes: Sequence[int | None]) -> int:
-    rows = 1
-    for size in sizes[:-1]:
-        rows *= size or 1
-    return rows
+def _padded(place: _Place, remedy: Remedy) -> str:
+    """Return the declaration of an array with a longer last dimension."""
+    lead, sizes = _declared(place, remedy.array)
+    last = sizes[-1]
+    grown = f"{last} + {remedy.layout.pad}" if re.fullmatch(r"[\w\s*+()]+", last) else f"({last}) + {remedy.layout.pad}"
+    return f"{lead}{_subscripts_of([*sizes[:-1], grown])};"
+
+
+def _transposed(place: _Place, remedy: Remedy, replay: Replay) -> tuple[str, ...]:
+    """Return the statements of an array with the last two indices swapped, and its declaration where that changes."""
+    array, source = remedy.array, place.source
+    lines = [_with_indices(place, place.statement, array, _swapped_last)]
+    if array.sizes[-2] != array.sizes[-1]:
+        lead, sizes = _declared(place, array)
+        lines.insert(0, f"{lead}{_subscripts_of(_swapped_last(sizes))};")
+    others = [one for one in replay.users(array) if one != place.statement]
+    if len(lines) + len(others) > _MOST_LINES:
+        return (*lines, f"// and so at every other access to `{array.name}`")
+    changed = (f"{source.line_of(one.start)}: {_with_indices(place, one, array, _swapped_last)}" for one in others)
+    return (*lines, *(f"// and at line {one}" for one in changed))
+
+
+def _swapped_last(parts: Sequence[str]) -> list[str]:
+    return [*parts[:-2], parts[-1], parts[-2]]
+
+
+def _with_indices(
+    place: _Place, statement: Statement, array: SharedArray, change: Callable[[Sequence[str]], Sequence[str]]
+) -> str:
+    """Return a statement on one line, with other indices at its accesses to an array.
+
+    Raises:
+        UnknownError: It has an access within another, or none that is written out.
+    """
+    code, pieces, at = place.source.code(statement), list[str](), 0
+    for found in re.finditer(rf"(?<![\w.>]){re.escape(array.name)}\s*(?=\[)", code):
+        indices = _bracketed(code[found.end() :])
+        if len(indices) != len(array.sizes) or found.start() < at:
+            raise UnknownError
+        pieces += [code[at : found.end()], _subscripts_of(change(indices))]
+        at = found.end()
+        for _ in indices:
+            at = closing(code, code.index("[", at)) + 1
+    if not pieces:
+        raise UnknownError
+    return " ".join("".join([*pieces, code[at:]]).split()) + _END_OF.get(statement.closes, "")
+
+
+def _subscripts_of(parts: Iterable[str]) -> str:
+    return "".join(f"[{' '.join(one.split())}]" for one in parts)
+
+
+def _declared(place: _Place, array: SharedArray) -> tuple[str, list[str]]:
+    """Return what stands before the dimensions of an array where it is declared alone, and these."""
+    lead = place.source.text[array.statement.start : array.at]
+    begin = lead if "," not in lead else f"{lead.partition(',')[0].rsplit(None, 1)[0]} {array.name}"
+    sizes = _bracketed(place.source.clean[array.at : array.statement.end])
+    return " ".join(begin.split()), [one.strip() for one in sizes]
 
 
 def _bracketed(text: str) -> list[str]:
@@ -263,6 +415,8 @@ def _coalesced(place: _Place) -> _Sketch | None:
     ]
     if not 0 < len(setters) <= _MOST_LINES or not all(_sets_an_index(source.code(one)) for one in setters):
         return None
+    if _BY_LANES.search(source.clean[function.start : function.end]) or _asks_elsewhere(source, function):
+        return None
     site = Site(Definitions(source), kernel, function, _ASSUMED)
     turned = Site(Definitions(source), kernel, function, _ASSUMED, is_turned=True)
     before, after = (_sectors(one, place) for one in (site, turned))
@@ -277,6 +431,24 @@ def _coalesced(place: _Place) -> _Sketch | None:
         f"{significant(before)}, by their indices"
     )
     return _Sketch(lines, note, whole)
+
+
+_BY_LANES = re.compile(
+    r"__(?:shfl|ballot|any|all|match|reduce|syncwarp|activemask)\w*|\bwmma\b|\basm\b|tiled_partition|coalesced_threads"
+)
+"""What depends on which threads make up a warp."""
+
+
+def _asks_elsewhere(source: SourceText, function: Scope) -> bool:
+    """Return whether a macro or another function that a function calls asks which thread it runs in."""
+    body = source.clean[function.start : function.end]
+    macros = (name for name, macro in Definitions(source).macros.items() if "threadIdx" in macro.body)
+    functions = (
+        name_of_function(source.code(one.head))
+        for one in source.scopes
+        if one is not function and "threadIdx" in source.clean[one.start : one.end]
+    )
+    return any(re.search(rf"\b{name}\b", body) for name in (*macros, *functions) if name is not None)
 
 
 def _sets_an_index(code: str) -> bool:
@@ -326,10 +498,15 @@ def pointers_of(head: str) -> dict[str, int]:
     """Return the pointers among the parameters of a function, with the size of what each points to."""
     found: dict[str, int] = {}
     for name in parameters_of(head):
-        declared = re.search(rf"([\w:]+)\s*(?:const\s*)?\*\s*(?:(?:const|__restrict__|__restrict)\s*)*{name}\b", head)
-        if declared is not None:
-            found[name] = type_bytes(declared[1]) or 4
+        if (kind := _pointed_type(head, name)) is not None:
+            found[name] = type_bytes(kind) or 4
     return found
+
+
+def _pointed_type(head: str, name: str) -> str | None:
+    """Return the type that a parameter of a function points to; None for one that is no pointer."""
+    declared = re.search(rf"([\w:]+)\s*(?:const\s*)?\*\s*(?:(?:const|__restrict__|__restrict)\s*)*{name}\b", head)
+    return None if declared is None else declared[1]
 
 
 # --- loops
@@ -439,6 +616,8 @@ def _copied_asynchronously(place: _Place) -> _Sketch | None:
             continue
         if arrays[found[1]].element_bytes not in {4, 8, 16} or len(_bracketed(found[4])) != 1:
             continue
+        if _element_type(place, arrays[found[1]]) != _pointed_type(place.source.code(place.function.head), found[3]):
+            continue  # what is converted on the way goes through registers
         target = f"{found[1]}{' '.join(found[2].split())}"
         lines = (
             f"__pipeline_memcpy_async(&{target}, &{found[3]}{' '.join(found[4].split())}, sizeof({target}));",
@@ -449,6 +628,12 @@ def _copied_asynchronously(place: _Place) -> _Sketch | None:
     return None
 
 
+def _element_type(place: _Place, array: SharedArray) -> str:
+    """Return the name of the type of an array's elements."""
+    words = re.findall(r"[A-Za-z_][\w:]*", place.source.clean[array.statement.start : array.at])
+    return next(iter(words[words.index("__shared__") + 1 :]), "")
+
+
 def _around_line(place: _Place) -> Iterator[Statement]:
     """Yield the statement of a place, and those of the loop around it."""
     yield place.statement
@@ -456,6 +641,115 @@ def _around_line(place: _Place) -> Iterator[Statement]:
     if head is not None:
         scope = next((one for one in place.source.scopes if one.head == head), None)
         yield from (one for one in place.source.statements if scope is not None and scope.start < one.start < scope.end)
+
+
+# --- reductions of a block
+
+_HALVED = r"{0}\s*(?:>>=\s*1|/=\s*2|=\s*{0}\s*(?:/\s*2|>>\s*1))"
+_ENDS = r"{0}(?:\s*>\s*0|\s*>=\s*1|\s*!=\s*0)?"
+_STEP = re.compile(
+    r"if \( ?(?P<thread>[A-Za-z_][\w.]*) < (?P<steps>\w+) ?\) ?"
+    r"(?P<open>\{ )?(?P<work>[^;{}]+;)(?(open) \}) __syncthreads\(\);"
+)
+
+
+class _Halving(Struct, frozen=True):
+    """A loop in which half as many threads work in each step as in the one before, with a barrier behind each.
+
+    Attributes:
+        steps: Its variable.
+        thread: What the number of a thread is called.
+        work: The statement of a step.
+    """
+
+    head: Statement
+    steps: str
+    thread: str
+    work: str
+
+
+def _halving_loops(place: _Place) -> Iterator[_Halving]:
+    """Yield the loops of a function that halve the threads of a block down to one, behind which one thread goes on."""
+    source, function, block = place.source, place.function, place.kernel.block
+    if block is None or block[1] * block[2] != 1 or block[0] < 2 * _LANES or block[0] & (block[0] - 1):
+        return
+    site = Site(Definitions(source), place.kernel, function)
+    for scope in source.scopes:
+        parts = loop_parts(source.code(scope.head)) if function.start < scope.start < function.end else None
+        began = re.fullmatch(r"\s*[\w\s]*?\b([A-Za-z_]\w*)\s*=(.*)", parts[0], re.DOTALL) if parts else None
+        step = _STEP.fullmatch(" ".join(source.clean[scope.start + 1 : scope.end - 1].split()))
+        if parts is None or began is None or step is None or step["steps"] != began[1]:
+            continue
+        halves = re.fullmatch(_HALVED.format(began[1]), parts[2].strip())
+        ends = re.fullmatch(_ENDS.format(began[1]), parts[1].strip())
+        after = " ".join(source.clean[scope.end : function.end - 1].split())
+        is_last = re.fullmatch(rf"(?:if \( ?{re.escape(step['thread'])} == 0 ?\) ?\{{?[^{{}};]*; ?\}}?)?", after)
+        if halves is None or ends is None or is_last is None:
+            continue
+        try:
+            is_whole = site.number(began[2], scope.head.start) == block[0] // 2
+            is_thread = site.value(step["thread"], scope.start).lanes == tuple(range(block[0]))
+        except UnknownError:
+            continue
+        if is_whole and is_thread:
+            yield _Halving(scope.head, began[1], step["thread"], step["work"])
+
+
+def _last_warp_alone(place: _Place) -> _Sketch | None:
+    """Do the steps of a reduction that one warp does without barriers of the block."""
+    loop = next(_halving_loops(place), None)
+    if loop is None:
+        return None
+    last = (
+        f"if ({loop.thread} < {_LANES}) for (int {loop.steps} = {_LANES // 2}; {loop.steps} > 0; {loop.steps} >>= 1) "
+        f"{{ if ({loop.thread} < {loop.steps}) {loop.work} __syncwarp(); }}"
+    )
+    return _Sketch((_down_to_a_warp(place, loop), last), "the last five steps are one warp's", loop.head)
+
+
+def _with_shuffles(place: _Place) -> _Sketch | None:
+    """Add up the last values of a reduction in registers."""
+    loop = next(_halving_loops(place), None)
+    if loop is None:
+        return None
+    thread, steps = re.escape(loop.thread), re.escape(loop.steps)
+    added = re.fullmatch(rf"(\w+)\s*\[\s*{thread}\s*\]\s*\+=\s*\1\s*\[\s*{thread}\s*\+\s*{steps}\s*\]\s*;", loop.work)
+    if added is None:
+        return None
+    total = _unused(place, "sum")
+    lines = (
+        _down_to_a_warp(place, loop),
+        f"auto {total} = {added[1]}[{loop.thread}]; {_shuffled(total)}",
+        f"if ({loop.thread} == 0) {added[1]}[0] = {total};",
+    )
+    return _Sketch(lines, f"the last five steps are one warp's{_if_none_returned(place, loop.head)}", loop.head)
+
+
+def _down_to_a_warp(place: _Place, loop: _Halving) -> str:
+    """Return the head of a loop that ends where as many values are left as a warp has lanes."""
+    first, _, step = loop_parts(place.source.code(loop.head)) or ("", "", "")
+    parts = (" ".join(one.split()) for one in (first, f"{loop.steps} >= {_LANES}", step))
+    return f"for ({'; '.join(parts)}) {{ ... }}  // its body as it is"
+
+
+def _shuffled(name: str) -> str:
+    """Return the loop that adds up a variable of all lanes of a warp in its first."""
+    added = f"{name} += __shfl_down_sync({_FULL_WARP}, {name}, lanes)"
+    return f"for (int lanes = {_LANES // 2}; lanes > 0; lanes /= 2) {added};"
+
+
+def _unused(place: _Place, name: str) -> str:
+    """Return a name for a new variable that the function does not use."""
+    body = place.source.clean[place.function.start : place.function.end]
+    while re.search(rf"\b{name}\b", body):
+        name += "_"
+    return name
+
+
+def _if_none_returned(place: _Place, statement: Statement) -> str:
+    """Say what a sketch relies on, where threads of a block may have returned before a statement."""
+    before = place.source.clean[place.function.start : statement.start]
+    return "; holds where no thread of the block has returned before" if re.search(r"\breturn\b", before) else ""
 
 
 # --- atomics, branches, types, registers
@@ -477,13 +771,13 @@ def _added_by_warps(place: _Place) -> _Sketch | None:
     for index in _bracketed(target[target.find("[") :]) if "[" in target else ():
         if not site.value(index, place.statement.start).is_uniform:
             return None
-    if not re.fullmatch(r"&?\s*[A-Za-z_][\w.>-]*(?:\s*\[.*\])?", target) or _may_skip(place):
+    base = re.fullmatch(r"&?\s*([A-Za-z_]\w*)(?:\s*\[.*\])?", target)
+    if base is None or site.setting(base[1], place.statement.start) is not None or site.steps(base[1]):
+        return None  # a pointer that the function sets may be another in each thread
+    if _may_skip(place):
         return None
-    lines = (
-        f"auto sum = {value};",
-        f"for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_down_sync({_FULL_WARP}, sum, lanes);",
-        f"if (threadIdx.x % 32 == 0) atomicAdd({target}, sum);",
-    )
+    total = _unused(place, "sum")
+    lines = (f"auto {total} = {value};", _shuffled(total), f"if (threadIdx.x % 32 == 0) atomicAdd({target}, {total});")
     return _Sketch(lines, "an atomic a warp instead of 32; sums of floats are then added in another order")
 
 
@@ -494,8 +788,7 @@ def _may_skip(place: _Place) -> bool:
         if scope.start <= place.function.start:
             break
         return True
-    before = source.clean[place.function.start : place.statement.start]
-    return re.search(r"\breturn\b", before) is not None
+    return bool(_if_none_returned(place, place.statement))
 
 
 _MODULO = re.compile(r"if\s*\(\s*\(?\s*([A-Za-z_]\w*)\s*%\s*(\([^()]*\)|[\w.]+)\s*\)?\s*==\s*0\s*\)")
@@ -514,14 +807,14 @@ def _without_divergence(place: _Place) -> _Sketch | None:
         if site.value(name, head.start).lanes != tuple(range(block[0])) or site.steps(name):
             return None
         rest = source.code(head)[found.end() :].strip() if head.closes == ";" else _one_statement(source, head)
-        body = re.sub(rf"\b{name}\b", "index", " ".join((rest or "").split()))
+        index = _unused(place, "index")
+        body = re.sub(rf"\b{name}\b", index, " ".join((rest or "").split()))
         if not body or "__sync" in body:
             return None
         wide = stride if stride.startswith("(") or re.fullmatch(r"\w+", stride) else f"({stride})"
-        lines = (f"int index = {wide} * {name};", f"if (index < blockDim.x) {body};")
-        return _Sketch(
-            lines, f"the work is then done by the first threads, in whole warps; `{name}` is the index elsewhere", head
-        )
+        lines = (f"int {index} = {wide} * {name};", f"if ({index} < blockDim.x) {body};")
+        note = f"the work is then done by the first threads, in whole warps; `{name}` is the index elsewhere"
+        return _Sketch(lines, note + _if_none_returned(place, head), head)
     return None
 
 
@@ -544,8 +837,8 @@ def _single_precision(place: _Place) -> _Sketch | None:
     changed = _DOUBLE.sub(lambda found: f"{found[0]}f", text)
     if changed == text or '"' in text:
         return None
-    ends = {";": ";", "{": " {"}.get(place.statement.closes, "")
-    return _Sketch((f"{changed}{ends}",), "a constant without `f` is a double, and so is what is computed with it")
+    line = changed + _END_OF.get(place.statement.closes, "")
+    return _Sketch((line,), "a constant without `f` is a double, and so is what is computed with it")
 
 
 def _bounded(place: _Place, finding: Finding | None) -> _Sketch | None:
@@ -554,7 +847,7 @@ def _bounded(place: _Place, finding: Finding | None) -> _Sketch | None:
     registers = capped.get("registers that would allow more")
     if registers is None or block is None or "__launch_bounds__" in place.code:
         return None
-    name = bare_function(place.kernel)
+    name = function_of(place.kernel.function_name)
     found = re.search(rf"\b{re.escape(name)}\s*\(", place.code)
     threads = block[0] * block[1] * block[2]
     blocks = int(_REGISTERS_OF_AN_SM // (-(-registers // 8) * 8 * -(-threads // _LANES) * _LANES))
@@ -580,6 +873,7 @@ _RULES: Mapping[str, Callable[[_Place], _Sketch | None]] = {
     "bank_conflicts": _without_conflicts,
     "uncoalesced_global_load": _coalesced,
     "uncoalesced_global_store": _coalesced,
+    "stall_barrier": _last_warp_alone,
     "stall_long_scoreboard": _unrolled,
     "local_memory": _all_unrolled,
     "unoverlapped_loads": _copied_asynchronously,
