@@ -186,11 +186,11 @@ def _declared(site: Site, statement: Statement, code: str) -> Iterator[SharedArr
 
 
 def _sizes(site: Site, text: str, at: int) -> Iterator[int | None]:
-    for inside in _subscripts(text):
+    for inside in subscripts(text):
         yield site.number(inside, at) if inside.strip() else None
 
 
-def _subscripts(text: str) -> list[str]:
+def subscripts(text: str) -> list[str]:
     """Return what stands in the square brackets that a text begins with."""
     found, at = [], 0
     while at < len(text) and text[at] == "[":
@@ -223,7 +223,7 @@ def accesses(site: Site, statement: Statement, arrays: Sequence[SharedArray]) ->
         array = next(one for one in reversed(arrays) if one.name == found[0])
         rest = text[found.end() :]
         lead = len(rest) - len(rest.lstrip())
-        indices = _subscripts(rest[lead:])
+        indices = subscripts(rest[lead:])
         if len(indices) != len(array.sizes):
             raise UnknownError
         before = text[: found.start()].rstrip()
