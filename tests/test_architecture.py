@@ -66,7 +66,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/hotspots": "model/records",
     "model/inside": "model/records model/counters model/hotspots model/roofline",
     "model/knowledge": "model/keys",
-    "model/source": "format model/records model/hotspots",
+    "model/source": "format model/records model/keys model/hotspots",
     "model/verdict": "format errors checking model/verdict_classes model/records model/failed model/unprofiled "
     "model/counters model/hotspots model/knowledge model/roofline",
     "model/findings": "format model/verdict_classes model/records model/unprofiled model/counters model/hotspots "

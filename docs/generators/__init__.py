@@ -17,6 +17,7 @@ from generators import (
     json_fields,
     metrics,
     partial_sets,
+    printed,
     thresholds,
     workloads,
 )
@@ -33,6 +34,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "metrics.md": metrics.page,
     "thresholds.md": thresholds.page,
     **about.pages(),
+    **printed.pages(),
 }
 """Page of docs/reference -> what writes its text; none of them is in the repository."""
 WRITTEN_WHOLE = frozenset((FOLDER / name).parent for name in PAGES) - {FOLDER}

@@ -50,6 +50,44 @@ _VECTOR_MACRO = re.compile(r"([A-Za-z_]*?(?:(?P<double>double)|float|int)_?(?P<c
 _WIDE = re.compile(r"\b(\w+)\s*(?:const\s*)?\*\s*>?\s*\)?\s*\(?\s*\(?\s*&\s*\(?\s*$")
 
 
+class Layout(Struct, frozen=True):
+    """Another layout of an array.
+
+    Attributes:
+        is_transposed: Its last two dimensions have changed places, as have the last two indices of each access.
+        pad: Elements by which its last dimension is longer.
+        skip: After so many elements one is left out, of an array of one dimension; 0 for none.
+        vector: Elements of a vector of which a group of 32 words is swizzled by the number of its group; 0 for none.
+    """
+
+    is_transposed: bool = False
+    pad: int = 0
+    skip: int = 0
+    vector: int = 0
+
+    @property
+    def groups(self) -> int:
+        """Vectors in the 32 words that a swizzle permutes."""
+        return BANKS // self.vector if self.vector else 0
+
+    def placed(self, value: Value) -> Value:
+        """Return where the last index comes to lie.
+
+        Raises:
+            UnknownError: It is not known which group it is in.
+        """
+        if not self.skip and not self.vector:
+            return value
+        if value.is_open:
+            raise UnknownError
+        if self.skip:
+            return Value(tuple(lane + lane // self.skip for lane in value.lanes))
+        return Value(tuple(lane ^ lane // BANKS % self.groups * self.vector for lane in value.lanes))
+
+
+AS_IT_IS = Layout()
+
+
 class SharedArray(Struct, frozen=True):
     """An array in shared memory.
 
@@ -66,12 +104,17 @@ class SharedArray(Struct, frozen=True):
     sizes: tuple[int | None, ...]
     at: int
 
-    def strides(self, pad: int = 0) -> tuple[int, ...]:
-        """Return by how many elements each index counts, if the last dimension is so much longer."""
+    def strides(self, layout: Layout) -> tuple[int, ...]:
+        """Return by how many elements each index counts in a layout."""
+        sizes = [*self.sizes[:-1], (self.sizes[-1] or 0) + layout.pad]
+        if layout.is_transposed:
+            sizes[-2:] = sizes[:-3:-1]
         strides, step = [], 1
-        for place, size in enumerate(reversed(self.sizes)):
+        for size in reversed(sizes):
             strides.append(step)
-            step *= (size or 0) + (pad if place == 0 else 0)
+            step *= size or 0
+        if layout.is_transposed:
+            strides[:2] = strides[1::-1]
         return tuple(reversed(strides))
 
 
@@ -143,11 +186,11 @@ def _declared(site: Site, statement: Statement, code: str) -> Iterator[SharedArr
 
 
 def _sizes(site: Site, text: str, at: int) -> Iterator[int | None]:
-    for inside in _subscripts(text):
+    for inside in subscripts(text):
         yield site.number(inside, at) if inside.strip() else None
 
 
-def _subscripts(text: str) -> list[str]:
+def subscripts(text: str) -> list[str]:
     """Return what stands in the square brackets that a text begins with."""
     found, at = [], 0
     while at < len(text) and text[at] == "[":
@@ -180,7 +223,7 @@ def accesses(site: Site, statement: Statement, arrays: Sequence[SharedArray]) ->
         array = next(one for one in reversed(arrays) if one.name == found[0])
         rest = text[found.end() :]
         lead = len(rest) - len(rest.lstrip())
-        indices = _subscripts(rest[lead:])
+        indices = subscripts(rest[lead:])
         if len(indices) != len(array.sizes):
             raise UnknownError
         before = text[: found.start()].rstrip()
@@ -240,42 +283,6 @@ def passes_of(addresses: Sequence[int | None], width_bytes: int) -> Passes:
     return Passes(float(taken), float(ideal))
 
 
-class Layout(Struct, frozen=True):
-    """Another layout of an array.
-
-    Attributes:
-        pad: Elements by which its last dimension is longer.
-        skip: After so many elements one is left out, of an array of one dimension; 0 for none.
-        vector: Elements of a vector of which a group of 32 words is swizzled by the number of its group; 0 for none.
-    """
-
-    pad: int = 0
-    skip: int = 0
-    vector: int = 0
-
-    @property
-    def groups(self) -> int:
-        """Vectors in the 32 words that a swizzle permutes."""
-        return BANKS // self.vector if self.vector else 0
-
-    def placed(self, value: Value) -> Value:
-        """Return where the last index comes to lie.
-
-        Raises:
-            UnknownError: It is not known which group it is in.
-        """
-        if not self.skip and not self.vector:
-            return value
-        if value.is_open:
-            raise UnknownError
-        if self.skip:
-            return Value(tuple(lane + lane // self.skip for lane in value.lanes))
-        return Value(tuple(lane ^ lane // BANKS % self.groups * self.vector for lane in value.lanes))
-
-
-AS_IT_IS = Layout()
-
-
 class Replay:
     """The accesses of a function to shared memory, for the threads of a block."""
 
@@ -326,7 +333,7 @@ class Replay:
         for known in rounds(self.site, heads):
             *outer, last = (self.site.value(index, at, known) for index in access.indices)
             active = [self._holds(condition, place, known) for condition, place in conditions]
-            total += self._of_block([*outer, layout.placed(last)], access.array.strides(layout.pad), active, access)
+            total += self._of_block([*outer, layout.placed(last)], access.array.strides(layout), active, access)
         return total
 
     def _of_block(
@@ -381,7 +388,7 @@ class Remedy(Struct, frozen=True):
 
 
 def find_remedy(replay: Replay, statement: Statement, before: Passes) -> Remedy | None:
-    """Find a layout with which no access to an array of a statement has conflicts: a longer row, else a swizzle.
+    """Find a layout with which no access to an array of a statement has conflicts: the simplest that there is.
 
     Args:
         replay: The function's.
@@ -415,6 +422,8 @@ def _remedy(replay: Replay, statement: Statement, array: SharedArray, before: Pa
 def _layouts(array: SharedArray, vector: int) -> Iterator[Layout]:
     """Yield layouts, the simplest first; none moves a part of a vector away from the others."""
     if len(array.sizes) > 1:
+        if vector == 1 and None not in array.sizes:
+            yield Layout(is_transposed=True)
         yield from (Layout(pad=pad) for pad in range(vector, _MOST_PAD + 1, vector))
     elif vector == 1:
         yield Layout(skip=BANKS * WORD_BYTES // max(array.element_bytes, WORD_BYTES))

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from rooflens.model.keys import function_of
 from rooflens.model.records import Kernel, SourceFile
 from rooflens.model.source.text import SourceText, is_c_like, name_of_function
 
@@ -88,14 +89,9 @@ def _other_kernel(kernel: Kernel, source: SourceText, lines: Iterable[int]) -> s
         for scope in source.scopes
         if "__global__" in (head := source.code(scope.head)) and (name := name_of_function(head)) is not None
     ]
-    own = bare_function(kernel)
+    own = function_of(kernel.function_name)
     for line in lines:
         for name, first, last in bodies:
             if first < line < last and name != own:
                 return f"line {line} is in kernel `{name[:80]}` there"
     return ""
-
-
-def bare_function(kernel: Kernel) -> str:
-    """Return the name of a kernel's function, without namespaces and template arguments."""
-    return kernel.function_name.partition("<")[0].rpartition("::")[2].strip()

@@ -1,0 +1,143 @@
+"""Sketches of sums over a block or the grid, of which a warp does its part alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from rooflens.model.source.banks import subscripts
+from rooflens.model.source.expressions import UnknownError
+from rooflens.model.source.names import Definitions, Site, closing, divided, loop_parts
+from rooflens.model.source.place import FULL_WARP, LANES, Place, Sketch, if_none_returned, unused
+from rooflens.model.source.text import Statement
+
+_HALVED = r"{0}\s*(?:>>=\s*1|/=\s*2|=\s*{0}\s*(?:/\s*2|>>\s*1))"
+_ENDS = r"{0}(?:\s*>\s*0|\s*>=\s*1|\s*!=\s*0)?"
+_STEP = re.compile(
+    r"if ?\( ?(?P<thread>[A-Za-z_][\w.]*) ?< ?(?P<steps>\w+) ?\) ?"
+    r"(?P<open>\{ ?)?(?P<work>[^;{}]+;) ?(?(open)\} ?)__syncthreads ?\( ?\) ?;"
+)
+
+
+class _Halving(Struct, frozen=True):
+    """A loop in which half as many threads work in each step as in the one before, with a barrier behind each.
+
+    Attributes:
+        steps: Its variable.
+        thread: What the number of a thread is called.
+        work: The statement of a step.
+    """
+
+    head: Statement
+    steps: str
+    thread: str
+    work: str
+
+
+def _halving_loops(place: Place) -> Iterator[_Halving]:
+    """Yield the loops of a function that halve the threads of a block down to one, behind which one thread goes on."""
+    source, function, block = place.source, place.function, place.kernel.block
+    if block is None or block[1] * block[2] != 1 or block[0] < 2 * LANES or block[0] & (block[0] - 1):
+        return
+    site = Site(Definitions(source), place.kernel, function)
+    for scope in source.scopes:
+        parts = loop_parts(source.code(scope.head)) if function.start < scope.start < function.end else None
+        began = re.fullmatch(r"\s*[\w\s]*?\b([A-Za-z_]\w*)\s*=(.*)", parts[0], re.DOTALL) if parts else None
+        step = _STEP.fullmatch(" ".join(source.clean[scope.start + 1 : scope.end - 1].split()))
+        if parts is None or began is None or step is None or step["steps"] != began[1]:
+            continue
+        halves = re.fullmatch(_HALVED.format(began[1]), parts[2].strip())
+        ends = re.fullmatch(_ENDS.format(began[1]), parts[1].strip())
+        after = " ".join(source.clean[scope.end : function.end - 1].split())
+        is_last = re.fullmatch(rf"(?:if ?\( ?{re.escape(step['thread'])} ?== ?0 ?\) ?\{{?[^{{}};]*; ?\}}?)?", after)
+        if halves is None or ends is None or is_last is None:
+            continue
+        try:
+            is_whole = site.number(began[2], scope.head.start) == block[0] // 2
+            is_thread = site.value(step["thread"], scope.start).lanes == tuple(range(block[0]))
+        except UnknownError:
+            continue
+        if is_whole and is_thread:
+            yield _Halving(scope.head, began[1], step["thread"], step["work"])
+
+
+def last_warp_alone(place: Place) -> Sketch | None:
+    """Do the steps of a reduction that one warp does without barriers of the block."""
+    loop = next(_halving_loops(place), None)
+    if loop is None:
+        return None
+    last = (
+        f"if ({loop.thread} < {LANES}) for (int {loop.steps} = {LANES // 2}; {loop.steps} > 0; {loop.steps} >>= 1) "
+        f"{{ if ({loop.thread} < {loop.steps}) {loop.work} __syncwarp(); }}"
+    )
+    return Sketch((_down_to_a_warp(place, loop), last), "the last five steps are one warp's", loop.head)
+
+
+def with_shuffles(place: Place) -> Sketch | None:
+    """Add up the last values of a reduction in registers."""
+    loop = next(_halving_loops(place), None)
+    if loop is None:
+        return None
+    thread, steps = re.escape(loop.thread), re.escape(loop.steps)
+    added = re.fullmatch(rf"(\w+)\s*\[\s*{thread}\s*\]\s*\+=\s*\1\s*\[\s*{thread}\s*\+\s*{steps}\s*\]\s*;", loop.work)
+    if added is None:
+        return None
+    total = unused(place, "sum")
+    lines = (
+        _down_to_a_warp(place, loop),
+        f"auto {total} = {added[1]}[{loop.thread}]; {_shuffled(total)}",
+        f"if ({loop.thread} == 0) {added[1]}[0] = {total};",
+    )
+    return Sketch(lines, f"the last five steps are one warp's{if_none_returned(place, loop.head)}", loop.head)
+
+
+def _down_to_a_warp(place: Place, loop: _Halving) -> str:
+    """Return the head of a loop that ends where as many values are left as a warp has lanes."""
+    first, _, step = loop_parts(place.source.code(loop.head)) or ("", "", "")
+    parts = (" ".join(one.split()) for one in (first, f"{loop.steps} >= {LANES}", step))
+    return f"for ({'; '.join(parts)}) {{ ... }}  // its body as it is"
+
+
+def _shuffled(name: str) -> str:
+    """Return the loop that adds up a variable of all lanes of a warp in its first."""
+    added = f"{name} += __shfl_down_sync({FULL_WARP}, {name}, lanes)"
+    return f"for (int lanes = {LANES // 2}; lanes > 0; lanes /= 2) {added};"
+
+
+_ATOMIC = re.compile(r"atomicAdd\s*\(")
+
+
+def added_by_warps(place: Place) -> Sketch | None:
+    """Add up a warp's values before one of its lanes adds them to memory."""
+    code, block = place.code, place.kernel.block
+    found = _ATOMIC.match(code)
+    if found is None or block is None or block[1] * block[2] != 1 or block[0] % LANES:
+        return None
+    arguments = divided(code[found.end() : closing(code, found.end() - 1)])
+    if len(arguments) != 2 or code[closing(code, found.end() - 1) + 1 :].strip():
+        return None
+    target, value = (" ".join(one.split()) for one in arguments)
+    site = Site(Definitions(place.source), place.kernel, place.function)
+    for index in subscripts(target[target.find("[") :]) if "[" in target else ():
+        if not site.value(index, place.statement.start).is_uniform:
+            return None
+    base = re.fullmatch(r"&?\s*([A-Za-z_]\w*)(?:\s*\[.*\])?", target)
+    if base is None or site.setting(base[1], place.statement.start) is not None or site.steps(base[1]):
+        return None  # a pointer that the function sets may be another in each thread
+    if _may_skip(place):
+        return None
+    total = unused(place, "sum")
+    lines = (f"auto {total} = {value};", _shuffled(total), f"if (threadIdx.x % 32 == 0) atomicAdd({target}, {total});")
+    return Sketch(lines, "an atomic a warp instead of 32; sums of floats are then added in another order")
+
+
+def _may_skip(place: Place) -> bool:
+    """Return whether lanes of a warp may not reach a statement: under a condition, in a loop or behind a return."""
+    source = place.source
+    for scope in source.around(place.statement):
+        if scope.start <= place.function.start:
+            break
+        return True
+    return bool(if_none_returned(place, place.statement))
