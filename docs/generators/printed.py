@@ -72,7 +72,7 @@ def _page(section: Section) -> str:
         if (found := find_rule(name)) is not None
     ]
     elsewhere = [name for name in section.labels if name not in own]
-    blocks = [to_markdown((Heading(_SECTION.format(section.names[0]), 1),)), MADE, to_markdown(_flat(rest))]
+    blocks = [to_markdown((Heading(_SECTION.format(section.names[0]), 1),)), to_markdown(_flat(rest)), MADE]
     for heading, documents in (("Labels", labels), ("Rules", rules)):
         if documents:
             written = (to_markdown((Heading(title, 3), *_flat(one[1:]))) for title, one in documents)
