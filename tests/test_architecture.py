@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, str] = {
     "workloads",
     "ingest": "errors format machine ingest/metrics ingest/reports model/records model/failed model/source "
     "model/unprofiled model/store",
-    "ingest/exports": "errors files foreign format model/counters model/records model/roofline",
+    "ingest/exports": "collect errors files foreign format model/counters model/records model/roofline",
     "ingest/messages": "",
     "ingest/cubin": "format ingest/messages ingest/metrics model/inside model/records",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",

@@ -130,7 +130,7 @@ def _places(command: click.Command, args: Sequence[str]) -> Iterator[int]:
 
 
 def in_order(name: str, command: click.Command, args: list[str]) -> list[str]:
-    """Give its option to a store behind reports, a limit of `compare`, a report of `metrics`, and a program its dashes."""
+    """Give its option to a store behind reports, a limit, a report of `metrics`, and a program its dashes."""
     places = list(_places(command, args))
     if name == "ingest" and len(places) > 1 and "--store" not in {word.partition("=")[0] for word in args}:
         last = places[-1]
