@@ -84,12 +84,11 @@ if not TYPE_CHECKING:  # type checkers take the names from above, and must see n
         from importlib import import_module  # noqa: PLC0415 - `import rooflens` loads nothing
 
         if name not in _PLACES:
-            from rooflens.api.suggestions import MEANT  # noqa: PLC0415 - only where something is missing
+            from sys import modules  # noqa: PLC0415 - only where something is missing
 
-            meant = MEANT["rooflens"].get(name)
-            what = "the command " if name == "about" else ""
-            hint = f": here it is {what}`{meant}`" if meant else ""
-            raise AttributeError(f"module `rooflens` has no attribute `{name}`{hint}")
+            from rooflens.api.package import meant_of_module  # noqa: PLC0415 - as above
+
+            return meant_of_module(modules[__name__], name)
         value = globals()[name] = getattr(import_module(f"rooflens.{_PLACES[name]}"), name)
         return value
 

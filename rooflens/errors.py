@@ -201,6 +201,12 @@ class ProgramError(RooflensError):
         self.status = status
 
 
+class GateFailedError(RooflensError):
+    """Something got slower than its gate allows (exit code 5)."""
+
+    exit_code = 5
+
+
 class StoppedError(RooflensError):
     """The user, or the system, asked us to stop (exit code 130, by shells' convention)."""
 

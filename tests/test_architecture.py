@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, str] = {
     "errors": "",
     "addresses": "errors",
     "foreign": "",
+    "meant": "errors",
     "cache": "files",
     "processes": "errors",
     "files": "errors",
@@ -34,15 +35,15 @@ MAY_IMPORT: dict[str, str] = {
     "machine": "",
     "writing": "errors files format analyzing ingest/messages ingest/metrics collect ingest/reports ingest/timelines "
     "model/* report/* workloads",
-    "api": "format globs errors addresses files analyzing programs writing collect ingest/* model/* report/*",
+    "api": "format globs errors meant addresses files analyzing programs writing collect ingest/* model/* report/*",
     "__main__": "cli",
-    "cli": "format errors addresses checking files machine analyzing programs writing collect ingest/* model/* "
+    "cli": "format errors meant addresses checking files machine analyzing programs writing collect ingest/* model/* "
     "report/* workloads",
     "cli/commands": "format errors addresses files cli analyzing writing collect mcp ingest/* model/* report/* "
     "workloads",
     "ingest": "errors format machine ingest/metrics ingest/reports model/records model/failed model/source "
     "model/unprofiled model/store",
-    "ingest/exports": "errors files foreign format model/counters model/records model/roofline",
+    "ingest/exports": "collect errors files foreign format model/counters model/records model/roofline",
     "ingest/messages": "",
     "ingest/cubin": "format ingest/messages ingest/metrics model/inside model/records",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",

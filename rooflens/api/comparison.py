@@ -13,7 +13,7 @@ from rooflens.addresses import shown
 from rooflens.api import notebook
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
-from rooflens.api.suggestions import lacking
+from rooflens.api.suggestions import meant_by, public
 from rooflens.errors import InputError
 from rooflens.format import cut_name, harmless, plain_name
 from rooflens.ingest.reports.inputs import is_timeline, timelines_in
@@ -142,8 +142,8 @@ class Comparison:
     if not TYPE_CHECKING:  # type checkers must see no other attributes
 
         def __getattr__(self, name: str) -> Any:
-            """Suggest similar names for a name that a comparison lacks."""
-            raise lacking(self, name, [one for one in dir(Comparison) if not one.startswith("_")])
+            """Return what a name that a comparison lacks means, by `rooflens.meant`."""
+            return meant_by(self, name, public(Comparison))
 
     @property
     def _pairs(self) -> list[Ladder]:
@@ -152,6 +152,13 @@ class Comparison:
     def __repr__(self) -> str:
         said = (f"{one.program}: {total_sentence(one)}" for one in self._pairs)
         return f"<Comparison of {'; '.join(said)}>"
+
+    def __str__(self) -> str:
+        """Return the table that `rooflens compare` prints."""
+        from rooflens.report.writers.terminal import to_terminal
+        from rooflens.writing.answers import of_comparison
+
+        return harmless(to_terminal(of_comparison(self._ladders, self._unpaired).shown()).rstrip("\n"))
 
     @cached_property
     def changes(self) -> tuple[KernelChange, ...]:

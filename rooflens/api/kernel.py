@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack, get_args
 from msgspec.structs import replace
 
 from rooflens.api.spots import Hotspot
-from rooflens.api.suggestions import lacking
+from rooflens.api.suggestions import meant_by, public
 from rooflens.api.verdict import Verdict
 from rooflens.errors import InputError, UnknownKeyError, UsageError, any_of, meant_names, near_names
 from rooflens.format import cut_name, duration, harmless, percent, plain_name
@@ -108,24 +108,30 @@ class Kernel(Mapping[str, Any]):
         return f"<Kernel {name!r}: {', '.join(parts)}>"
 
     def __getitem__(self, name: str) -> Any:
-        """Return a value of the summary by column name; see `Report.to_arrow`.
+        """Return a value of the summary by column name, see `Report.to_arrow`, or a metric by ncu's name.
 
         Raises:
-            UnknownKeyError: The column does not exist: a `KeyError` whose hint suggests similar names.
+            UnknownKeyError: There is no such column or metric: a `KeyError` whose hint suggests similar names.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
         >>> kernel["verdict_bound"], kernel["duration_ns"] == kernel.duration_ns
         ('compute', True)
         """
+        if "__" in name:  # ncu's name for a metric
+            try:
+                return self.metric(name)
+            except InputError as error:
+                raise UnknownKeyError("metric", name, self._source.metrics.names, "kernel.metrics()") from error
         return column(name)(self)
 
     if not TYPE_CHECKING:  # type checkers must see no other attributes
 
         def __getattr__(self, name: str) -> Any:
-            """Suggest similar names for a name that a kernel lacks."""
-            also = f"it is a column, `kernel[{name!r}]`" if not name.startswith("_") and name in columns() else ""
-            raise lacking(self, name, () if also else [one for one in dir(Kernel) if not one.startswith("_")], also)
+            """Return what a name that a kernel lacks means: a column of the summary, or by `rooflens.meant`."""
+            if not name.startswith("_") and name in columns():
+                return self[name]
+            return meant_by(self, name, [*public(Kernel), *columns()])
 
     def __iter__(self) -> Iterator[str]:
         return iter(columns())

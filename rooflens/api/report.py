@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import cached_property
 from operator import index, itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, Unpack, overload
 
 from msgspec.structs import replace
 
 from rooflens.api import notebook
-from rooflens.api.kernel import Kernel, column
-from rooflens.api.suggestions import lacking
+from rooflens.api.kernel import Kernel, column, columns
+from rooflens.api.suggestions import meant_by, public
 from rooflens.errors import EnvironmentMissingError
 from rooflens.format import count, cut_name, duration, harmless, plain_name, printable
+from rooflens.meant import BY_NAME
 from rooflens.model.selecting import Selection, select
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import altair as alt
@@ -103,11 +104,11 @@ class Report:
         members = {id(launch.analysis) for launch in summary.launches}
         return self._with(kernel for kernel in self.kernels if id(kernel.analysis) in members)
 
-    def filter(self, wanted: Callable[[Kernel], bool] | None = None, /, **values: object) -> Report:
+    def filter(self, wanted: Callable[[Kernel], bool] | str | None = None, /, **values: object) -> Report:
         """Keep the kernels that meet a condition, or have these values.
 
         Args:
-            wanted: Returns whether to keep a kernel.
+            wanted: Returns whether to keep a kernel; or a pattern as in `report[pattern]`.
             values: Values by column of the summary: `verdict_bound="memory"`.
 
         Raises:
@@ -120,6 +121,8 @@ class Report:
         >>> len(report.filter(lambda kernel: kernel.levels["dram"].share > 0.99))
         0
         """
+        if isinstance(wanted, str):
+            return self.named((wanted,)).filter(**values)
         return self._with(
             kernel
             for kernel in self.kernels
@@ -141,7 +144,9 @@ class Report:
         >>> report.sort("gpu_time_ns")[0].gpu_time_ns == max(kernel.gpu_time_ns for kernel in report)
         True
         """
-        take = column(by) if isinstance(by, str) else by
+        if isinstance(by, str):  # an order needs no unit: `duration`, `time`
+            by = column(next((name for name in (by, f"{by}_ns", f"gpu_{by}_ns") if name in columns()), by))
+        take = by
         valued = [(take(kernel), kernel) for kernel in self.kernels]
         ordered = sorted((pair for pair in valued if pair[0] is not None), key=itemgetter(0), reverse=descending)
         return self._with((*(kernel for _, kernel in ordered), *(kernel for value, kernel in valued if value is None)))
@@ -227,14 +232,28 @@ class Report:
     def __repr__(self) -> str:
         return f"<{self._words()}>"
 
+    def __str__(self) -> str:
+        """Return the table that `rooflens analyze` prints."""
+        from rooflens.report.writers.terminal import to_terminal
+        from rooflens.writing.answers import of_kernels
+
+        if not self.kernels:
+            return repr(self)
+        answer = of_kernels(self._found)
+        return harmless("\n".join((to_terminal(answer.shown()).rstrip("\n"), *answer.remarks())))
+
     if not TYPE_CHECKING:  # type checkers must see no other attributes
 
+        def __new__(cls, *given: object, **_: object) -> Self:
+            """Say how a report is opened, where the class was called for that."""
+            if given and isinstance(given[0], (str, bytes, os.PathLike)):
+                raise TypeError(f"a report is opened by `rl.open({given[0]!r})`")
+            return super().__new__(cls)
+
         def __getattr__(self, name: str) -> Any:
-            """Suggest similar names for a name that a report lacks, or say that its kernels have it."""
-            also = (
-                f"its kernels have it, `report[0].{name}`" if not name.startswith("_") and hasattr(Kernel, name) else ""
-            )
-            raise lacking(self, name, () if also else [one for one in dir(Report) if not one.startswith("_")], also)
+            """Return what a name that a report lacks means, by `rooflens.meant`; or say that its kernels have it."""
+            has = not name.startswith("_") and (hasattr(Kernel, name) or ("Kernel", name) in BY_NAME)
+            return meant_by(self, name, public(Report), f"its kernels have it, `report[0].{name}`" if has else "")
 
     @property
     def analyzed(self) -> Analyzed:

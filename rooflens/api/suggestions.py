@@ -1,70 +1,48 @@
-"""Suggestions for a name that an object lacks."""
+"""What a name that an object lacks gives: what it means, or an error with suggestions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import any_of, meant_names
+from rooflens.meant import BY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
 
-MEANT: Mapping[str, Mapping[str, str]] = {
-    "Kernel": {
-        "advice": "kernel.moves",
-        "ai": 'kernel.intensity["dram"]',
-        "arithmetic_intensity": 'kernel.intensity["dram"]',
-        "bottleneck": "kernel.verdict.resource",
-        "bound": "kernel.verdict.bound",
-        "bytes": 'kernel.levels["dram"].amount_bytes',
-        "limiter": "kernel.verdict.resource",
-        "speedup": "kernel.gain",
-        "summary": "kernel.verdict.sentence",
-        "time": "kernel.duration_ns",
-        "time_ms": "kernel.duration_ns",
-    },
-    "Report": {
-        "compare": "rl.compare(report, other)",
-        "df": "report.to_pandas()",
-        "names": "[kernel.name for kernel in report]",
-        "plot": "report.chart()",
-        "summary": "report.digest()",
-        "table": "report.to_pandas()",
-        "to_csv": 'report.save("kernels.csv")',
-        "to_html": 'report.save("page.html")',
-        "to_json": 'report.save("kernels.json")',
-        "to_markdown": 'report.save("kernels.md")',
-        "top": "report[:3]",
-    },
-    "Comparison": {"speedup": "comparison.factor", "kernels": "comparison.changes", "to_csv": "comparison.to_pandas()"},
-    "rooflens": {
-        "about": "rooflens about NAME",
-        "analyze": "rl.open(path)",
-        "explain": "rl.open(path)[0].explain()",
-        "gpu": "rl.gpus(name)",
-        "hotspots": "rl.open(path)[0].hotspots()",
-        "load": "rl.open(path)",
-        "read": "rl.open(path)",
-    },
-}
-"""Names that people try for something named otherwise or found elsewhere, by object -> how to write it."""
+_SHORTEST_WORD = 4
+"""Letters of a word by which a name may be suggested: `to` and `per` say nothing."""
 
 
-def lacking(thing: object, name: str, known: Collection[str], also: str = "") -> AttributeError:
-    """Make the error for a name that an object lacks, with suggestions.
+def meant_by(thing: object, name: str, names: Collection[str], also: str = "") -> Any:
+    """Return what a name means that an object lacks, by the table of `rooflens.meant`.
 
     Args:
         thing: The object.
         name: The requested name.
-        known: The existing names.
-        also: Where the name exists instead, said first.
+        names: The existing names.
+        also: Where the name exists instead, said in place of similar names.
+
+    Raises:
+        AttributeError: The table lacks it; the message suggests similar names.
     """
-    near = () if name.startswith("_") else meant_names(name, known)
-    meant = MEANT.get(type(thing).__name__, {}).get(name)
-    if meant:
-        near, also = (), f"here it is `{meant}`"
+    kind = type(thing).__name__
+    if (does := BY_NAME.get((kind, name))) is not None:
+        return does(thing)
+    near = () if also or name.startswith("_") else _like(name, dict.fromkeys(names))
     hints = [*([also] if also else []), *([f"did you mean {any_of(near)}?"] if near else [])]
-    error = AttributeError(f"a {type(thing).__name__} has no `{name}`" + (f": {'; '.join(hints)}" if hints else ""))
+    error = AttributeError(f"a {kind} has no `{name}`" + (f": {'; '.join(hints)}" if hints else ""))
     error.name, error.obj = (None, None) if hints else (name, thing)  # else Python adds a guess of its own
-    return error
+    raise error
+
+
+def _like(name: str, names: Collection[str]) -> list[str]:
+    """Return names like a name as a whole, else those that share a word with it."""
+    words = (name, *(word for word in name.split("_") if len(word) >= _SHORTEST_WORD))
+    return next((near for word in words if (near := meant_names(word, names))), [])
+
+
+def public(kind: type) -> list[str]:
+    """Return the public names of a class."""
+    return [name for name in dir(kind) if not name.startswith("_")]

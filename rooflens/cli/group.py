@@ -16,7 +16,7 @@ from rooflens import __version__
 from rooflens.cli.console import echo, show_error
 from rooflens.cli.streams import flush, prepare
 from rooflens.cli.usage import NamedGroup, is_report
-from rooflens.errors import InputError, RooflensError, StoppedError, lacking_package, near_names
+from rooflens.errors import InputError, RooflensError, StoppedError, lacking_package
 from rooflens.machine import collect_seldom, without_pandas
 
 SECTIONS = {
@@ -31,26 +31,11 @@ SECTIONS = {
 ALIASES = {"diff": "compare"}
 """Alias -> command."""
 
-MEANT = {
-    "open": "report",
-    "show": "analyze",
-    "view": "report",
-    "csv": "analyze --format csv",
-    "json": "analyze --format json",
-    "export": "report --format png",
-    "table": "analyze",
-    "kernels": "analyze",
-    "why": "explain",
-    "roofline": "report",
-    "html": "report",
-    "run": "profile",
-    "record": "collect",
-    "import": "ingest",
-    "help": "--help",
-}
-"""What people type for a command with another name -> the command line to suggest."""
-
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
+
+_AS_WRITTEN = [[name] for name in (*COMMANDS, *ALIASES)]
+_BY_PLACE = frozenset({"ingest", "compare", "explain", "metrics", "profile", "collect"})
+"""Commands in whose lines a word may stand for an option by its place."""
 
 _SUMMARY = 100
 """Characters of a command's summary; longer ones would wrap, as they are not cut."""
@@ -59,7 +44,13 @@ _SUMMARY = 100
 class _Group(NamedGroup):
     """Show errors that the user or the system can fix as `error:` and `hint:`; anything else stays a traceback."""
 
-    meant = MEANT
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the line as it is meant; without any word, what is piped in is analyzed."""
+        if not ctx.resilient_parsing and args[:1] not in _AS_WRITTEN:
+            from rooflens.cli.lines import is_piped, with_command
+
+            args = with_command(args) if args else ["analyze", "-"] if is_piped() else []
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         from rooflens.cli.ending import ended_by_signals
@@ -114,23 +105,36 @@ class _Group(NamedGroup):
         name, command, rest = self._meant(ctx, args)
         if name is None or command is None or ctx.resilient_parsing:
             return name, command, rest
-        from rooflens.cli.settings import PREFIX, use_file, with_names, written_out
+        from rooflens.cli.settings import PREFIX, use_file, with_names
 
-        name = ALIASES.get(name, name)
+        name, command, rest = self._as_meant(ctx, ALIASES.get(name, name), command, rest)
         if ctx.params["isolated"]:
             ctx.auto_envvar_prefix = None  # which is what click names the variables of a command's options after
         else:
             use_file(ctx, command, name, COMMANDS)
         prefix = ctx.auto_envvar_prefix and f"{PREFIX}_{name.upper()}"
-        return name, with_names(command, prefix), written_out(command, rest)
+        return name, with_names(command, prefix), rest
+
+    def _as_meant(
+        self, ctx: click.Context, name: str, command: click.Command, rest: list[str]
+    ) -> tuple[str, click.Command, list[str]]:
+        """Return the command, and its line, that do what is meant; a line of paths alone is read as it is written."""
+        if isinstance(command, click.Group) or (name not in _BY_PLACE and not any(map(_is_option, rest))):
+            return name, command, rest
+        from rooflens.cli.lines import in_order, other_command, with_options
+
+        name = other_command(name, rest)
+        command = self.get_command(ctx, name) or command
+        return name, command, in_order(name, command, with_options(command, rest))
 
     def _meant(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in {*COMMANDS, *ALIASES} and not ctx.resilient_parsing and _is_to_read(args[0]):
             return "analyze", self.get_command(ctx, "analyze"), args
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            from rooflens.cli.lines import is_word
             from rooflens.writing.about import is_said_by_ncu
 
-            if is_said_by_ncu(args[0]):
+            if is_said_by_ncu(args[0]) or is_word(" ".join(args)):
                 return "about", self.get_command(ctx, "about"), args
         return super().resolve_command(ctx, args)
 
@@ -141,11 +145,14 @@ class _Group(NamedGroup):
                 formatter.write_dl([(name, found.get_short_help_str(_SUMMARY)) for name, found in commands if found])
 
 
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-"
+
+
 def _is_to_read(name: str) -> bool:
-    """Return whether the name means a report (existing or not), stdin, or a folder without a command's name."""
+    """Return whether the name means a report (existing or not), stdin, or a folder."""
     try:
-        is_folder = Path(name).is_dir() and not near_names(name, [*COMMANDS, *MEANT])
-        return name == "-" or is_folder or is_report(name)
+        return name == "-" or Path(name).is_dir() or is_report(name)
     except OSError:  # a name too long for a file
         return False
 

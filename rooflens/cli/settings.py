@@ -274,14 +274,3 @@ def refuse_defaults(ctx: click.Context, what: str) -> None:
                 f"type --{one.option} if you want it, or leave all such defaults out: `rooflens --isolated "
                 f"{ctx.info_name} ...`",
             )
-
-
-def written_out(command: click.Command, args: list[str]) -> list[str]:
-    """Rewrite `--json` as `--format json` if a command has that format and no `--json` option."""
-    known = option_names(command)
-    style = known.get("format")
-    if "json" in known or style is None or "json" not in getattr(style.type, "choices", ()):
-        return args
-    end = args.index("--") if "--" in args else len(args)
-    parts = (["--format", "json"] if arg == "--json" and at < end else [arg] for at, arg in enumerate(args))
-    return [part for pair in parts for part in pair]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -154,8 +153,6 @@ class NamedGroup(click.Group):
     """A group that suggests commands for an unknown command, and shows usage errors like all other errors."""
 
     kind = "command"
-    meant: Mapping[str, str] = MappingProxyType({})
-    """What people type for a command -> the command that they mean."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -175,25 +172,20 @@ class NamedGroup(click.Group):
         """Find the command, or suggest similar names."""
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
-            raise UnknownNameError(self.kind, name, self.list_commands(ctx), f"{ctx.command_path} --help", self.meant)
+            raise UnknownNameError(self.kind, name, self.list_commands(ctx), f"{ctx.command_path} --help")
         return super().resolve_command(ctx, args)
 
 
-_OPTIONS_MEANT = {
-    "--sort": (
-        "--format",
-        "tables have one order, most to win first; `--format csv` is for a spreadsheet, `Report.sort` for Python",
-    ),
-    **dict.fromkeys(("--name", "--kernel-name", "--filter", "-k"), ("--kernel", "`--kernel NAME`")),
-    **{f"--{style}": ("--format", f"`--format {style}`") for style in ("csv", "md", "html", "png", "svg", "digest")},
-    **dict.fromkeys(("--seq", "--seq-len", "--seqlen", "--sequence", "--tokens"), ("--length", "`--length SIZE`")),
-    **dict.fromkeys(("--head-dim", "--d-head", "--dim", "-d"), ("--width", "`--width SIZE`")),
-    **{f"--{grain}": ("--by", f"`--by {grain}`") for grain in ("line", "sass", "function")},
-    **dict.fromkeys(
-        ("-o", "--output"), ("", "it writes to stdout: `> FILE`; `rooflens report PATH -o FILE` writes files")
-    ),
+_HINTS = {
+    "--sort": "tables have one order, most to win first; `--format csv` is for a spreadsheet, `Report.sort` for Python",
+    **dict.fromkeys(("-o", "--output"), "it writes to stdout: `> FILE`; `rooflens report PATH -o FILE` writes files"),
+    **dict.fromkeys(("--no-color", "--no-colour", "--plain"), "`NO_COLOR=1`, or a pipe, turns colours off"),
+    **dict.fromkeys(("-v", "--verbose"), "`rooflens explain PATH --kernel NAME` says all about one kernel"),
+    "--metrics": "`rooflens explain PATH --kernel NAME` shows counters, `kernel.metrics()` in Python has all of ncu's",
+    "--fail-on": "for example `--fail-on 5%`",
+    "--store": "for example `--store runs`",
 }
-"""An option that people try -> the option that a command must have for the hint to be right, and the hint."""
+"""An option that there is not, or that lacks its value -> what does what is meant."""
 
 
 @contextmanager
@@ -218,10 +210,9 @@ class _OurUsageError(click.UsageError):
         help_of = f"`{error.ctx.command_path if error.ctx else 'rooflens'} --help` lists what there is"
         message = f"no such option: {error.option_name}" if isinstance(error, click.NoSuchOption) else _line(error)
         hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}? {help_of}" if near else help_of
-        if isinstance(error, click.NoSuchOption) and error.ctx is not None:
-            needed, meant = _OPTIONS_MEANT.get(error.option_name, (None, ""))
-            if needed == "" or needed in {name for param in error.ctx.command.params for name in param.opts}:
-                hint = f"{meant}; {help_of}"
+        param = error.param if isinstance(error, click.MissingParameter) else None
+        for name in (getattr(error, "option_name", ""), *(param.opts if param else ())):
+            hint = f"{_HINTS[name]}; {help_of}" if name in _HINTS else hint
         show_error(UsageError(harmless(message), hint))
 
 

@@ -78,6 +78,11 @@ def _stall(name: str) -> Document:
     return about_document(about("stalls", OTHER_NAMES.get(reason, reason))) if reason else ()
 
 
+def explains(name: str) -> bool:
+    """Return whether something has exactly this name, but for case, unit and the like."""
+    return bool(_named(name))
+
+
 def is_said_by_ncu(text: str) -> bool:
     """Return whether a text begins like a message of ncu."""
     return re.match(r"==(?:ERROR|WARNING)==|ERR_NV", text.strip()) is not None

@@ -90,6 +90,8 @@ def check_free(
 ) -> None:
     """Refuse to overwrite anything but a regular file, and files without `force`; `hint` says how to force it.
 
+    A page of ours can be written again, and needs no force.
+
     Raises:
         UsageError: The file must not be overwritten.
     """
@@ -97,8 +99,23 @@ def check_free(
         refuse_special(output)
     except InputError as error:
         raise UsageError(str(error), error.hint) from error
-    if output.exists() and not force:
+    if output.exists() and not force and not is_page(output):
         raise UsageError(f"`{output}` exists", hint)
+
+
+_GENERATOR = b'name="generator" content="rooflens"'
+_HEAD_BYTES = 4096
+
+
+def is_page(file: Path) -> bool:
+    """Return whether a file is a page that rooflens wrote: its head has our mark as the generator."""
+    if FORMATS.get(file.suffix.lower()) != "html":
+        return False
+    try:
+        with file.open("rb") as opened:
+            return _GENERATOR in opened.read(_HEAD_BYTES)
+    except OSError:
+        return False
 
 
 def write_output(output: Path, content: str | bytes, *, hint: str = "give another place with -o") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +13,8 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
 import rooflens as rl
 from rooflens.cli.group import main
-from rooflens.errors import InputError, UsageError
+from rooflens.errors import GateFailedError, InputError, UsageError
+from rooflens.model.compare.gate import parse_per_cent
 
 
 def recorded(folder: Path, *times_ns: float) -> Path:
@@ -72,19 +74,30 @@ def test_a_kernel_on_one_side_is_new_or_gone(tmp_path: Path) -> None:
         assert (frame["bound_before"].isna().sum(), frame["bound_after"].isna().sum()) == (how == "new", how == "gone")
 
 
-def test_limits_are_fractions_or_per_cents_in_text(tmp_path: Path) -> None:
-    """`"5%"` and 0.05 are the same limit; 5 (500 %) and other texts are refused with a hint."""
+def test_a_limit_means_the_same_as_text_and_as_number(tmp_path: Path) -> None:
+    """A limit is the same fraction typed on the command line and given in Python; what may be two limits is refused."""
+    for given, fraction in ((0.05, 0.05), (0.5, 0.5), (".05", 0.05), ("5%", 0.05), ("150 %", 1.5), (5, 0.05), (0, 0.0)):
+        assert parse_per_cent(given, "limit") == parse_per_cent(str(given), "limit") == pytest.approx(fraction)
+    for either in (1, 1.0, "1", "1.5"):
+        with pytest.raises(UsageError, match="may be") as raised:
+            parse_per_cent(either, "limit")
+        assert "%` is" in raised.value.hint
     comparison = rl.compare(recorded(tmp_path / "a", 1e6, 1.001e6), recorded(tmp_path / "b", 1.2e6, 1.201e6))
     assert comparison.failed("5%") == comparison.failed(0.05) != ()
-    assert comparison.failed("150 %") == ()
-    for wrong in (5, 1.0, -0.1, float("nan"), True, None):
-        with pytest.raises(UsageError, match="limit is a fraction below 1") as raised:
+    assert comparison.failed("0.5") == comparison.failed(0.5) == ()
+    for wrong in (-0.1, float("nan"), True, None, "five", 1e9):
+        with pytest.raises(UsageError, match="limit takes a percentage"):
             comparison.failed(wrong)  # type: ignore[arg-type]  # that is what is tested
-        assert raised.value.hint == '5 % is 0.05, or "5%"'
-    with pytest.raises(UsageError, match="limit takes a percentage, not `five`"):
-        comparison.failed("five")
-    with pytest.raises(UsageError, match="threshold is a fraction below 1, not 3"):
-        rl.compare(tmp_path / "a", tmp_path / "b", threshold=3)
+
+
+def test_a_check_raises_the_sentences_of_its_failures(tmp_path: Path) -> None:
+    """`check` raises what `failed` returns as one error with the exit code of a gate, and nothing within the limit."""
+    comparison: Any = rl.compare(recorded(tmp_path / "a", 1e6, 1.001e6), recorded(tmp_path / "b", 1.2e6, 1.201e6))
+    with pytest.raises(GateFailedError) as raised:
+        comparison.check("5%")
+    assert str(raised.value) == "; ".join(comparison.failed("5%"))
+    assert raised.value.exit_code == 5
+    comparison.check("50%")
 
 
 def test_a_single_recording_fails_beyond_ten_per_cent_and_says_why(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,8 @@ from click.testing import CliRunner
 from support.loops import for_all
 
 import rooflens as rl
-from rooflens.api.suggestions import MEANT
 from rooflens.cli.group import main
+from rooflens.meant import BY_NAME
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 ATTENTION = FIXTURES / "synthetic/attention.synthetic.ncu-rep"
@@ -58,7 +56,12 @@ def test_paths_come_one_by_one_or_in_a_list() -> None:
         (lambda report: report[1.5], TypeError, "a position, a name or a slice, not by float"),
         (lambda report: report.verdict, AttributeError, "its kernels have it, `report[0].verdict`"),
         (lambda report: report.to_panda, AttributeError, "did you mean `to_pandas`?"),
-        (lambda report: report[0].dram_share, AttributeError, "it is a column, `kernel['dram_share']`"),
+        (lambda report: report[0].duration, AttributeError, "did you mean `duration_ns`?"),
+        (lambda report: report[0].dram_throughput, AttributeError, "`dram_share`"),
+        (lambda report: report[0]["nope__x.sum"], KeyError, "no metric is called `nope__x.sum`"),
+        (lambda report: report.bound, AttributeError, "its kernels have it, `report[0].bound`"),
+        (lambda _: rl.hotspots, AttributeError, "an opened report has it: `rl.open(path)[0].hotspots`"),
+        (lambda _: rl.about, AttributeError, "`rooflens about NAME`"),
         (lambda report: report[0].hotspot, AttributeError, "`hotspots`"),
         (lambda _: rl.open([]), rl.RooflensError, "no report given"),
         (lambda _: rl.open(3), rl.RooflensError, "3 is not a path"),
@@ -140,30 +143,62 @@ def test_measured_kernels_are_predicted_elsewhere_as_the_command_does() -> None:
             rl.predict(**wrong)
 
 
-@for_all(
-    "owner, asked, written",
-    [(owner, asked, written) for owner, names in MEANT.items() for asked, written in names.items()],
-)
-def test_what_is_called_otherwise_is_said_as_it_is_written(
-    owner: str, asked: str, written: str, report: rl.Report, tmp_path: Path
-) -> None:
-    """The error for a guessed name shows an expression that works."""
+def test_every_name_of_the_table_gives_what_its_row_says(report: rl.Report) -> None:
+    """Each name of the table works on its class, which has no such name of its own, and `dir` does not list it."""
     comparison = rl.compare(report, report)
-    named = {
-        "rl": rl,
-        "report": report,
-        "kernel": report[0],
-        "comparison": comparison,
-        "other": report,
-        "path": ATTENTION,
-        "name": "h100",
-    }
-    thing = {"Kernel": report[0], "Report": report, "Comparison": comparison, "rooflens": rl}[owner]
-    with pytest.raises(AttributeError, match=rf"here it is (?:the command )?`{re.escape(written)}`"):
-        getattr(thing, asked)
-    if not written.startswith("rooflens "):
-        with contextlib.chdir(tmp_path):
-            eval(written, named)  # noqa: S307 - expressions of our own
+    things: dict[str, Any] = {"Kernel": report[0], "Report": report, "Comparison": comparison, "rooflens": rl}
+    wrong = []
+    for (owner, name), does in BY_NAME.items():
+        thing = things[owner]
+        listed = dir(type(thing)) + dir(thing)
+        value, meant = getattr(thing, name), does(thing)
+        same = value.equals(meant) if hasattr(value, "equals") else value == meant or callable(value)
+        if name in listed or not same or callable(value) != callable(meant):
+            wrong.append((owner, name))
+    assert BY_NAME
+    assert wrong == []
+
+
+@for_all(
+    "guessed, written",
+    [
+        (lambda rl, path: rl.load(path), lambda rl, path: rl.open(path)),
+        (lambda rl, path: rl.open(path)[0].bound, lambda rl, path: rl.open(path)[0].verdict.bound),
+        (lambda rl, path: rl.open(path).top(2), lambda rl, path: rl.open(path)[:2]),
+        (lambda rl, path: rl.open(path).filter("gemm"), lambda rl, path: rl.open(path)["gemm"]),
+        (lambda rl, path: rl.open(path).sort_by("time"), lambda rl, path: rl.open(path).sort("gpu_time_ns")),
+        (lambda rl, path: rl.open(path)[0].dram_share, lambda rl, path: rl.open(path)[0]["dram_share"]),
+        (
+            lambda rl, path: rl.open(path)[0]["dram__bytes_read.sum"],
+            lambda rl, path: rl.open(path)[0].metric("dram__bytes_read.sum"),
+        ),
+        (lambda rl, path: rl.diff(path, path).speedup, lambda rl, path: rl.compare(path, path).factor),
+        (lambda rl, path: rl.diff(path, path).regressions, lambda *_: ()),
+    ],
+)
+def test_a_guessed_line_gives_what_the_written_one_does(
+    guessed: Callable[..., Any], written: Callable[..., Any]
+) -> None:
+    """Whole lines of guessed names give the same values."""
+    assert guessed(rl, ATTENTION) == written(rl, ATTENTION)
+
+
+def test_printed_reports_and_comparisons_are_the_tables_of_the_command_line(report: rl.Report) -> None:
+    """`print` shows the table of `analyze` and of `compare`; `repr` stays one line."""
+    table = CliRunner().invoke(main, ["analyze", str(ATTENTION)])
+    lines = [line for line in table.stdout.splitlines() if not line.startswith("`rooflens report ")]
+    assert str(report).startswith("\n".join(lines))
+    both = CliRunner().invoke(main, ["compare", str(ATTENTION), str(ATTENTION)])
+    comparison = rl.compare(ATTENTION, ATTENTION)
+    assert str(comparison) == both.stdout.rstrip("\n")
+    for thing in (report, comparison):
+        assert "\n" not in repr(thing)
+
+
+def test_a_report_is_not_opened_by_its_class() -> None:
+    """`Report(path)` says what opens one."""
+    with pytest.raises(TypeError, match=r"a report is opened by `rl\.open\("):
+        rl.Report(str(ATTENTION))  # type: ignore[arg-type, call-arg]  # that is what is tested
 
 
 def test_the_repr_of_a_forecast_is_short() -> None:

@@ -306,7 +306,8 @@ def test_a_wrong_key_names_those_that_come_close(report: rl.Report) -> None:
     kernel = report[0]
     for ask, near in (
         (lambda: kernel["dram_shar"], "`dram_share`"),
-        (lambda: report.sort("duration"), "`duration_ns`"),
+        (lambda: kernel["duration"], "`duration_ns`"),
+        (lambda: report.sort("durations"), "`duration_ns`"),
         (lambda: report.filter(verdict_bond="memory"), "`verdict_bound`"),
     ):
         with pytest.raises(KeyError) as raised:

@@ -17,7 +17,8 @@ from support.loops import for_all
 
 from rooflens.checking import Table, parse_toml
 from rooflens.cli.group import COMMANDS, main
-from rooflens.cli.settings import NOT_IN_FILES, defaults_of, option_names, written_out
+from rooflens.cli.lines import with_options
+from rooflens.cli.settings import NOT_IN_FILES, defaults_of, option_names
 from rooflens.errors import InputError
 
 SAXPY = str(Path(__file__).parents[2] / "fixtures/published/GPU-Roofline-Profiler__saxpy.ncu-rep")
@@ -288,7 +289,7 @@ def test_json_of_a_profiled_program_is_its_own() -> None:
     with click.Context(main) as ctx:
         command = main.get_command(ctx, "analyze")
     assert command is not None
-    assert written_out(command, ["--json", "--", "--json"]) == ["--format", "json", "--", "--json"]
+    assert with_options(command, ["--json", "--", "--json"]) == ["--format", "json", "--", "--json"]
 
 
 def test_open_shows_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

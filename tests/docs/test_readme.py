@@ -11,7 +11,6 @@ from pathlib import Path
 from support.loops import for_all
 
 from rooflens import errors
-from rooflens.cli.commands.compare import GATE_FAILED
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.records import LEVELS
 
@@ -47,7 +46,7 @@ def _accuracy() -> int:
 
 def _exit_codes() -> list[int]:
     kinds = (errors.InputError, errors.UsageError, errors.EnvironmentMissingError, errors.ProgramError)
-    return [0, *(kind.exit_code for kind in kinds), GATE_FAILED]
+    return [0, *(kind.exit_code for kind in kinds), errors.GateFailedError.exit_code]
 
 
 def _lines_of_pytest() -> int:

@@ -25,7 +25,7 @@ from rooflens.cli.loading import (
 )
 from rooflens.cli.settings import given_options, refuse_defaults
 from rooflens.cli.usage import Command, completed_by_files, examples
-from rooflens.errors import InputError, UsageError
+from rooflens.errors import GateFailedError, InputError, UsageError
 from rooflens.format import count
 from rooflens.model.store import store_at
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from rooflens.model.program.comparison import ProgramComparison
 
 FORMATS = ("table", "json", "md", "html")
-GATE_FAILED = 5
 
 
 @click.command(
@@ -255,4 +254,4 @@ def _tell(gated: Gated) -> None:
     for line in (*gated.unjudged, *gated.left_out):
         say(f"note: {line}")
     if gated.failed:
-        click.get_current_context().exit(GATE_FAILED)
+        click.get_current_context().exit(GateFailedError.exit_code)

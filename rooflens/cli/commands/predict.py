@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import check_output, deliver, echo, finish, say, show_failures, with_output
+from rooflens.cli.lines import with_options, with_sizes
 from rooflens.cli.settings import PREFIX, say_defaults, with_names
 from rooflens.cli.usage import GPUS, NamedGroup, completed_by, is_report
 from rooflens.errors import InputError, RooflensError, UsageError
@@ -32,7 +33,7 @@ class _Operations(NamedGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the options; a report in place of an operation means --from."""
         if args and not args[0].startswith("-") and not ctx.resilient_parsing and is_report(args[0]):
-            args = ["--from", *args]
+            args = with_options(self, ["--from", *args])
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -47,7 +48,7 @@ class _Operations(NamedGroup):
         from rooflens.model.predict.operations import the_operation
 
         if not args[0].startswith("-") and not ctx.resilient_parsing:
-            the_operation(args[0])
+            args = [the_operation(args[0]).name, *args[1:]]
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
@@ -64,14 +65,17 @@ class _OperationCommand(click.Command):
     """Name all missing sizes at once; click would name only the first."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the options; click reads those that were given first."""
+        """Read the options, and sizes by their place; click reads those that were given first."""
+        if not ctx.resilient_parsing:
+            args = with_sizes(self, with_options(self, args))
         try:
             return super().parse_args(ctx, args)
         except click.MissingParameter:
             missing = [f"'{one.opts[0]}'" for one in self.params if one.required and one.name not in ctx.params]
-            if len(missing) < 2:
-                raise
-            raise click.UsageError(f"missing options {', '.join(missing)}", ctx) from None
+            options = "options" if len(missing) > 1 else "option"
+            example = " ".join([f"{ctx.command_path}", *["4096"] * len(missing)])
+            help_of = f"`{ctx.command_path} --help` lists what there is"
+            raise UsageError(f"missing {options} {', '.join(missing)}", f"for example `{example}`; {help_of}") from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Predict, and say first which options nobody typed."""

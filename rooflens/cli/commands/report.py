@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _STDOUT = Path("-")
 
-_FORMATS = ("html", "md", "pdf", "png", "svg", "json")
+_FORMATS = ("html", "md", "pdf", "png", "svg", "json", "csv")
 _PICTURES = ("pdf", "png", "svg")
 _BINARY = frozenset({"pdf", "png"})
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 
+from rooflens.collect.failures import said_of
 from rooflens.errors import InputError
 from rooflens.foreign import by_lines
 from rooflens.ingest.exports.tables import header_of, open_text
@@ -20,7 +21,9 @@ _PROFILE = "`ncu --csv --page raw --print-units base PROGRAM` prints a table"
 
 _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
-        re.compile(r"==ERROR==\s*(?P<said>.+)|==WARNING==\s*(?P<none>No kernels were profiled.*)"),
+        re.compile(
+            r"==ERROR==\s*(?P<said>.+)|==WARNING==\s*(?P<none>No kernels were profiled.*)|(?P<named>ERR_NVGPUCTRPERM.*)"
+        ),
         "ncu profiled nothing: {said}",
         "fix that and profile again",
     ),
@@ -73,6 +76,8 @@ def refusal(data: bytes) -> InputError:
         )
     if (other := by_lines(lines)) is not None and _first_group(_KINDS[0][0], lines) is None:
         return InputError(f"not an Nsight Compute report, but {other.what}", other.instead)
+    if causes := _said(_KINDS[0][0], lines) and said_of("".join(lines)):
+        return InputError(f"ncu profiled nothing: {causes[0][0]}", causes[0][1])
     for pattern, what, hint in _KINDS:
         if (said := _first_group(pattern, lines)) is not None:
             return InputError(what.format(said=said), hint)

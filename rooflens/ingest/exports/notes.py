@@ -19,6 +19,7 @@ _MOST_CELLS = 6
 _LONGEST = 300
 _EMPHASIS = str.maketrans("", "", "*`")
 _AMOUNT = re.compile(r"(?P<value>[\d.,]+(?: [\d.,]+)*) ?(?P<unit>%|[A-Za-zµμ]+(?:/[A-Za-z]+)?)?(?: ?\(.{0,100}\))?")
+_LABELLED = re.compile(r"(?P<label>\S.*?)\s\[(?P<unit>[^\[\]]{1,30})\]\s+(?P<value>[\d.,]+)")
 
 
 def noted(bare: str) -> tuple[str, str, str] | None:
@@ -27,6 +28,15 @@ def noted(bare: str) -> tuple[str, str, str] | None:
         return None
     if bare.startswith("|"):
         return _of_cells([cell.strip().translate(_EMPHASIS) for cell in bare.strip("| ").split("|")])
+    row = _of_words(bare)
+    return row or (_of_words(bare[1:].lstrip()) if bare.startswith("# ") else None)  # `# SMs` is a label
+
+
+def _of_words(bare: str) -> tuple[str, str, str] | None:
+    """Take a line of words: a label, its unit, bare or in brackets as the tool's window has it, and a number."""
+    if found := _LABELLED.fullmatch(bare):
+        label, unit, value = found["label"], found["unit"], found["value"]
+        return (label, unit, value) if is_number(value) and _is_known(label, unit) else None
     words = bare.split()
     if (metric_of(" ".join(words[:-1]), "") or "").startswith("launch__"):  # which may be a word
         return " ".join(words[:-1]), "", words[-1]

@@ -34,6 +34,8 @@ _RANGES = ("Start/Stop_Range", "Push/Pop_Range")
 _PROFILER_LINE = re.compile(r"\s*==[A-Z]+==")
 _ROW_START = re.compile(r'"?\d*"?[,;\t|] ?"?\d+"?[,;\t|]')
 _HEADER_WORDS = ("Kernel Name", "Metric Name", "Kernel_Name", "Metric_Name", "kernel_name", "metric_name")
+_OF_TEXT = frozenset({"", METRIC, UNIT, VALUE})
+"""Headings of a table in ncu's text, which tabs may separate; an export says which kernel a row is of."""
 _FIRST_CELLS = '"ID","Process ID"'
 _GROUPING = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
 _MOST_LINES_OF_A_ROW = 500
@@ -178,7 +180,7 @@ def _range_columns(names: Sequence[str]) -> tuple[int, ...]:
 
 def _is_header(columns: Mapping[str, int], names: Sequence[str]) -> bool:
     if METRIC in columns:
-        return VALUE in columns
+        return VALUE in columns and not {*columns} <= _OF_TEXT
     return KERNEL in columns and any("__" in name for name in names)
 
 

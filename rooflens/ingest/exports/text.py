@@ -17,6 +17,7 @@ from rooflens.errors import InputError
 from rooflens.files import is_utf16
 from rooflens.format import LONGEST_NAME
 from rooflens.ingest.exports.kernels import function_of
+from rooflens.ingest.exports.margins import as_printed, margin_of, without_margin
 from rooflens.ingest.exports.notes import noted
 from rooflens.ingest.exports.sentences import is_stating
 from rooflens.ingest.exports.tables import (
@@ -25,6 +26,7 @@ from rooflens.ingest.exports.tables import (
     CONTEXT,
     DEVICE,
     GRID,
+    HEAD_BYTES,
     HOST,
     ID,
     INVOCATIONS,
@@ -58,7 +60,7 @@ _MARKUP = re.compile(
     r"|^(?:\ufeff|\d{4}-\d\d-\d\dT[\d:.]+Z ?|\[\d+,\d+\]<std(?:out|err)>: ?|\[rank\d+\]: ?)+"  # byte order mark, logs
     r"|^\s*(?:(?:>|//)(?: |$))+"  # quotes, comments
 )
-_SPACES = str.maketrans({"\u00a0": " ", "\u2007": " ", "\u200b": ""})
+_SPACES = str.maketrans({"\u00a0": " ", "\u2007": " ", "\u200b": "", **dict.fromkeys("│┃║", "|")})
 _SIZES = r"\([\d.,'\u202f ]+\)"
 _KERNEL = re.compile(
     r"(?P<name>\S.*?)(?:, (?P<time>\d{4}-\w{1,12}-\d\d \d\d:\d\d:\d\d))?"
@@ -67,8 +69,8 @@ _KERNEL = re.compile(
     r"(?:,\s+Device (?P<device>\d+))?(?:,\s+CC (?P<cc>\d+[.,]\d+))?(?:,\s+Invocations (?P<launches>[\d.,]+))?\s*"
 )
 _SUMMED = re.compile(
-    rf"(?P<name>\S.*?) (?P<grid>{_SIZES}) ?x ?(?P<block>{_SIZES}),\s+Device (?P<device>\d+)"
-    r",\s+CC (?P<cc>\d+[.,]\d+),\s+Invocations (?P<launches>[\d.,]+)\s*"
+    rf"(?P<name>\S.*?)(?: (?P<grid>{_SIZES}) ?x ?(?P<block>{_SIZES}))?(?:,\s+Device (?P<device>\d+))?"
+    r"(?:,\s+CC (?P<cc>\d+[.,]\d+))?,\s+Invocations (?P<launches>[\d.,]+)\s*"
 )
 """A kernel of a summary over launches (`--print-summary`), since 2023."""
 _CONTEXT = re.compile(r",\s+Context [\d.,]+")
@@ -174,7 +176,7 @@ def is_text(head: bytes) -> bool:
     if _is_bare(head):
         return not _is_binary(head) and _is_noted(head)
     has_section = has_table = False
-    for line in _lines(open_text(head)):
+    for line in _lines(open_text(head), margin_of(open_text(head))):
         bare = line.strip()
         if bare.endswith(_ENDS) and (_KERNEL.fullmatch(bare) or _SUMMED.fullmatch(bare)):
             return True
@@ -227,16 +229,17 @@ def _is_noted(head: bytes) -> bool:
     return False
 
 
-def _lines(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines without colours, quote marks and line ends."""
+def _lines(lines: Iterable[str], margin: re.Pattern[str] | None = None) -> Iterator[str]:
+    """Yield lines without colours, quote marks, their margin and line ends."""
     for line in lines:
-        short = line.rstrip("\r\n")
+        short = without_margin(line.rstrip("\r\n"), margin)
         if len(short) > _LONGEST_LINE + _LONGEST_TAIL:
             short = f"{short[:_LONGEST_LINE]}…{short[-_LONGEST_TAIL:]}"
         first = short.lstrip()[:1]
         if "\x1b" in short or (first and (first in ">/[\ufeff" or first.isdigit())):
             short = _MARKUP.sub("", short)
-        yield short.translate(_SPACES).expandtabs()
+        for one in as_printed(short):
+            yield one.translate(_SPACES).expandtabs()
 
 
 def _dashed(bare: str) -> tuple[tuple[int, int], ...] | None:
@@ -253,7 +256,8 @@ def text_rows(data: bytes, facts: Facts) -> Iterator[list[str]]:
     Raises:
         InputError: The text is a summary over launches of an unknown form.
     """
-    return _Reader(facts, is_bare=_is_bare(data)).rows(_lines(lines_of(data, facts)))
+    margin = margin_of(open_text(data[:HEAD_BYTES]))
+    return _Reader(facts, is_bare=_is_bare(data)).rows(_lines(lines_of(data, facts), margin))
 
 
 class _Reader:

@@ -25,7 +25,10 @@ SINGLE_RUN_BAND = 0.1
 """Growth that fails a gate where a side has a single run: the noise is not known then, and equal programs that are
 recorded once each differ by several per cent, but seldom by this much."""
 
-_PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
+_PER_CENT = re.compile(r"((?:\d+(?:\.\d+)?|\.\d+)(?:e-\d+)?)\s*(%?)")
+_MOST_PER_CENT = 1000
+_LEAST_BARE = 2
+"""From here on a number without a sign is a percentage: nobody lets a program take three times as long."""
 _UNITS_NS = {"": 1.0, "ns": 1.0, "us": 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, "ms": 1e6, "s": 1e9}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]*)")
 
@@ -44,19 +47,25 @@ def parse_floor(text: str) -> float:
 
 
 def parse_per_cent(given: float | str, name: str) -> float:
-    """Read a limit: text is a percentage (`5%`, `5`, `2.5 %`), a number the fraction itself.
+    """Read a limit, from the command line and in Python alike.
+
+    `5%` is a percentage. A bare number below 1 is the fraction itself (0.05 is 5 %, 0.5 is 50 %), and from 2 on a
+    percentage (5 is 5 %); between them it may be either, and is refused.
+
+    Returns:
+        The fraction.
 
     Raises:
-        UsageError: It is neither, or a number of 1 or more, which was meant as a percentage.
+        UsageError: It is no such number, or may be either.
     """
-    if isinstance(given, str):
-        match = _PER_CENT.fullmatch(given.strip())
-        if match is None or float(match[1]) > 1000:
-            raise UsageError(f"{name} takes a percentage, not `{given}`", "for example `5%`")
-        return float(match[1]) / 100
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given < 1:
-        raise UsageError(f"{name} is a fraction below 1, not {given!r}", '5 % is 0.05, or "5%"')
-    return float(given)
+    match = None if isinstance(given, bool) else _PER_CENT.fullmatch(str(given).strip())
+    if match is None or float(match[1]) > _MOST_PER_CENT:
+        raise UsageError(f"{name} takes a percentage, not `{given}`", "for example `5%`, or the fraction 0.05")
+    number, has_sign = float(match[1]), bool(match[2])
+    if not has_sign and 1 <= number < _LEAST_BARE:
+        hint = f"`{number:g}%` is {number:g} per cent; a bare number below 1 is a fraction: 0.05 is 5 %"
+        raise UsageError(f"{name} of `{given}` may be {number:g} % or {number * 100:g} %", hint)
+    return number if number < 1 and not has_sign else number / 100
 
 
 class Judgeable(Protocol):

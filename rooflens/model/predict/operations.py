@@ -23,7 +23,7 @@ _HEADS = (
 _ATTENTION = (
     _BATCH,
     *_HEADS,
-    Size("length", "tokens of the sequence"),
+    Size("length", "tokens of the sequence", 2048),
     Size("width", "elements of a head", 128),
 )
 _VARLEN = (
@@ -714,11 +714,12 @@ _SYNONYMS: Mapping[str, str] = MappingProxyType(
 
 
 def the_operation(name: str) -> Operation:
-    """Find an operation by its name.
+    """Find an operation by its name, or by another word for it.
 
     Raises:
         UsageError: No operation has that name; the hint lists similar names, or all.
     """
-    if name not in OPERATIONS:
-        raise UnknownNameError("operation", name, OPERATIONS, synonyms=_SYNONYMS)
-    return OPERATIONS[name]
+    known = name if name in OPERATIONS else _SYNONYMS.get(name.casefold(), "")
+    if known not in OPERATIONS:
+        raise UnknownNameError("operation", name, OPERATIONS)
+    return OPERATIONS[known]

@@ -204,12 +204,14 @@ def test_the_ending_of_a_file_says_the_format(tmp_path: Path) -> None:
 
 
 def test_a_page_needs_a_file_and_force_to_write_over_one(tmp_path: Path) -> None:
-    """HTML is written only to a file; an existing file is kept unless --force is given."""
+    """HTML is written only to a file; a page of ours is written again, another file is kept unless forced."""
     file = tmp_path / "p.html"
     assert run(*GEMM, "--format", "html").exit_code == 2
     assert run(*GEMM, "--format", "html", "-o", str(file)).exit_code == 0
     page = file.read_text(encoding="utf-8")
     assert "Compute-bound: 1,370\u00a0FLOP/B" in page
+    assert run(*GEMM, "--format", "html", "-o", str(file)).exit_code == 0
+    file.write_text("<!doctype html><title>notes of somebody</title>", encoding="utf-8")
     refused = run(*GEMM, "--format", "html", "-o", str(file))
     assert refused.exit_code == 2
     assert "exists" in refused.stderr
@@ -514,23 +516,44 @@ def test_no_column_contradicts_the_note() -> None:
 @for_all(
     "name, meant",
     [
-        ("matmul", "`gemm`"),
-        ("mm", "`gemm`"),
-        ("linear", "`gemm`"),
-        ("daxpy", "`saxpy`"),
-        ("sdpa", "`attention-flash`"),
-        ("flash", "`attention-flash`"),
-        ("flash-attention", "`attention-flash`"),
-        ("paged-attention", "`attention-decode`"),
-        ("fft", "one of: elementwise, saxpy"),
+        ("matmul", "gemm"),
+        ("mm", "gemm"),
+        ("linear", "gemm"),
+        ("sdpa", "attention-flash"),
+        ("flash", "attention-flash"),
+        ("flash-attention", "attention-flash"),
+        ("Paged-Attention", "attention-decode"),
     ],
 )
 def test_another_word_for_an_operation_is_understood(name: str, meant: str) -> None:
-    """For an unknown operation the hint suggests a similar one, or lists all."""
-    done = run("predict", name)
+    """A usual word for an operation predicts that operation."""
+    sizes = [word for one in OPERATIONS[meant].sizes if one.default is None for word in (_option(one.name), "64")]
+    assert run("predict", name, *sizes).stdout == run("predict", meant, *sizes).stdout != ""
+
+
+def test_an_unknown_operation_is_answered_with_those_that_there_are() -> None:
+    """For an unknown operation the hint lists all."""
+    done = run("predict", "fft")
     assert done.exit_code == 2
-    assert done.stderr.startswith(f"error: no operation is called `{name}`")
-    assert meant in done.stderr
+    assert "no operation is called `fft`" in done.stderr
+    assert "one of: elementwise, saxpy" in done.stderr
+
+
+@for_all(
+    "typed", ["4096 512 64", "4096x512x64", "4096*512*64", "-m 4096 -n 512 -k 64", "-M=4096 512 64", "--n 512 4096 64"]
+)
+def test_sizes_stand_for_themselves_in_their_order(typed: str) -> None:
+    """Numbers, or numbers joined by x, are the sizes that an operation needs and nobody named, in their order."""
+    named = run("predict", "gemm", "--m", "4096", "--n", "512", "--k", "64")
+    assert run("predict", "gemm", *typed.split()).stdout == named.stdout != ""
+
+
+def test_sizes_that_are_too_few_or_too_many_are_not_guessed() -> None:
+    """Two sizes of three, or four, are refused with a line that works."""
+    for sizes in (("4096", "512"), ("1", "2", "3", "4")):
+        done = run("predict", "gemm", *sizes)
+        assert done.exit_code == 2
+        assert "predict gemm 4096 4096 4096" in done.stderr
 
 
 def test_the_usual_type_is_one_that_the_gpu_has() -> None:

@@ -449,7 +449,7 @@ def test_values_without_units_must_be_whole() -> None:
         ("   \n", "empty"),
         (text(LONG, []), "no launches"),
         ("==ERROR== ERR_NVGPUCTRPERM - no permission\n", "ERR_NVGPUCTRPERM"),
-        ("==PROF== Connected to process 1\n==WARNING== No kernels were profiled.\n", "No kernels were profiled"),
+        ("==PROF== Connected to process 1\n==WARNING== No kernels were profiled.\n", "no kernel was profiled"),
         ("==PROF== Connected to process 1\n==PROF== Disconnected from process 1\n", "only ncu's messages"),
         ("  f (1, 1, 1)x(1, 1, 1), Context 1\n    Section: GPU Speed Of Light Throughput\n", "no metric"),
         ("Total (MB),Count,Avg (MB),Operation\n99.0,1,2,[CUDA memset]\n", "Nsight Systems"),

@@ -567,3 +567,114 @@ def test_a_report_is_no_text_though_it_holds_sentences_of_rules() -> None:
     assert not is_printed(b"NVR\0\x08\x01" + rows)
     for encoding in ("utf-16", "utf-16-le"):
         assert is_printed(rows.decode().encode(encoding))
+
+
+def _in_box(lines: list[str]) -> list[str]:
+    width = max(map(len, lines))
+    return ["╭" + "─" * (width + 2) + "╮", *(f"│ {line:<{width}} │" for line in lines)]
+
+
+_MARGINS: dict[str, Callable[[int, str], str]] = {
+    "comment": lambda _, line: f"# {line}",
+    "cat -n": lambda number, line: f"{number:6}\t{line}",
+    "grep -n": lambda number, line: f"{number}:{line}",
+    "editor": lambda number, line: f"{number:4} {line}",
+    "mail": lambda _, line: f"> > {line}",
+    "diff": lambda _, line: f"+{line}",
+    "pytest": lambda _, line: f"E       {line}",
+    "log": lambda number, line: f"2026-11-29 08:{number // 60:02}:{number % 60:02},{number * 7:03} INFO run: {line}",
+    "brackets": lambda number, line: f"[08:00:{number % 60:02}] {line}",
+    "syslog": lambda number, line: f"Nov 29 08:00:{number % 60:02} node17 ncu[4711]: {line}",
+    "srun -l": lambda _, line: f"0: {line}",
+    "compose": lambda _, line: f"bench-1  | {line}",
+    "kubectl": lambda _, line: f"[pod/bench-7d9f/main] {line}",
+    "entities": lambda _, line: line.replace("<", "&lt;").replace(">", "&gt;"),
+}
+
+
+@for_all("name", _MARGINS)
+def test_what_another_program_wrote_before_each_line_is_left_out(name: str) -> None:
+    """Numbers, comment marks, times and names of hosts before every line change nothing, whoever put them there."""
+    assert_whole("\n".join(_MARGINS[name](number, line) for number, line in enumerate(TEXT.splitlines(), 1)))
+
+
+def test_a_box_around_the_text_is_left_out() -> None:
+    """Bars on both sides, as terminals draw panels, change nothing."""
+    assert_whole("\n".join(_in_box(TEXT.splitlines())))
+
+
+def test_tabs_between_the_cells_of_a_text_are_no_export() -> None:
+    """A text whose runs of spaces became tabs gives every value of its tables; a rule ends with its first line."""
+    tabbed = re.sub(r" {2,}", "\t", "\n".join(line.rstrip() for line in TEXT.splitlines()))
+    found, _ = opened(tabbed)
+    lost = [{*whole.numbers.items()} - {*one.numbers.items()} for one, whole in zip(found, EXPECTED, strict=True)]
+    assert [{name for name, _ in values} for values in lost] == [{"smsp__issue_active.avg.per_cycle_active"}] * 3
+
+
+def test_the_margin_of_some_lines_is_none() -> None:
+    """Words before a section's title in a few lines of a text are not taken for what stands before all of them."""
+    assert_whole(f"see Section: Occupancy\nsee Section: Occupancy\n\n{TEXT}")
+
+
+@for_all(
+    "copied",
+    [
+        "DRAM Throughput [%]\t92.20\nDuration [us]\t72.64\nRegisters Per Thread [register/thread]\t26",
+        "DRAM Throughput [%]\t92.20\tDuration [us]\t72.64\nRegisters Per Thread [register/thread]\t26\tGrid Size\t8",
+        "Speed\n# DRAM Throughput [%]  92.20\n# Duration [us]  72.64\n# Registers Per Thread [register/thread]  26",
+        "│ DRAM Throughput │ % │ 92.20 │\n│ Duration │ us │ 72.64 │\n│ Registers Per Thread │  │ 26 │",
+    ],
+)
+def test_tables_copied_from_the_tool_s_window_keep_their_units(copied: str) -> None:
+    """Labels with their unit in brackets, one or two in a line, give the values that they state."""
+    (found,), _ = opened(copied)
+    assert found.numbers["gpu__time_duration.sum"] == pytest.approx(72_640)
+    assert found.numbers["launch__registers_per_thread"] == 26
+    assert 92.20 in found.numbers.values()
+
+
+def test_a_metric_of_the_raw_page_is_in_the_unit_beside_it() -> None:
+    """`gpu__time_duration.sum [us]` is microseconds, and bytes in megabytes are megabytes."""
+    rows = (
+        "gpu__time_duration.sum [us]\t212.48",
+        "dram__bytes_read.sum [Mbyte]\t403.1",
+        "sm__throughput.avg.pct_of_peak_sustained_elapsed [%]\t23.4",
+    )
+    (found,), _ = opened("\n".join(rows))
+    assert found.numbers["gpu__time_duration.sum"] == pytest.approx(212_480)
+    assert found.numbers["dram__bytes_read.sum"] == pytest.approx(403.1e6)
+
+
+@for_all("facts", [", Device 0, CC 8.6", ", CC 8.6", ", Device 1", ""])
+def test_a_kernel_of_a_summary_keeps_its_name_with_fewer_facts(facts: str) -> None:
+    """A summary's kernel has its name, whichever of device and capability its line tells, with a grid or without."""
+    for sizes in (" (8, 1, 1)x(32, 1, 1)", ""):
+        table = "\n".join(
+            (
+                f"  void k<(int)4>(int){sizes}{facts}, Invocations 12",
+                "    Section: Launch Statistics",
+                "    -------------- ------- ------- ------- -------",
+                "    Metric Name    Metric Unit Minimum Maximum Average",
+                "    -------------- ------- ------- ------- -------",
+                "    Duration       usecond    1.00    3.00    2.00",
+                "    Waves Per SM              0.10    0.10    0.10",
+                "    -------------- ------- ------- ------- -------",
+                "",
+            )
+        )
+        (kernel,), export = opened(table)
+        assert (kernel.function_name, kernel.numbers["gpu__time_duration.sum"]) == ("k", 2e3)
+        assert any("12 launches of `k`" in note for note in export.notes)
+
+
+def test_a_log_without_permission_says_what_about_says() -> None:
+    """A log of ncu that lacks the permission is answered with the cause and its way out, whatever stands before."""
+    log = "==PROF== Connected to process 1\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n"
+    for written in (
+        log,
+        log.replace("==", "2026-11-29 08:00:01 ==", 1),
+        "cupti said ERR_NVGPUCTRPERM: no permission\n",
+    ):
+        with pytest.raises(InputError, match="may not read this GPU's counters") as raised:
+            opened(written)
+        assert "NVreg_RestrictProfilingToAdminUsers=0" in raised.value.hint
