@@ -69,6 +69,11 @@ def write_document(document: Document, room: blocks.Room) -> Markup:
     return Markup(_macros().whole(document, room))  # noqa: S704 -- autoescaped
 
 
+def write_keys(*, filters: bool, lanes: bool) -> Markup:
+    """Write what keys do on a page that has filters, or lanes."""
+    return Markup(_macros().keys(filters, lanes))  # noqa: S704 -- autoescaped
+
+
 def write_for_notebook(answer: Words, first: Opportunities | None, notes: Sequence[str], picture: str = "") -> Markup:
     """Write an answer with its first rows for the cell of a notebook: no script, no style sheet.
 

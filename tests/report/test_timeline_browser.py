@@ -124,6 +124,29 @@ def test_a_click_on_what_the_filters_leave_out_lifts_them(open_file: Callable[..
     assert page.evaluate("lens.state.q") == ""
 
 
+def test_a_comparison_draws_both_sides_on_one_scale(open_file: Callable[..., Page], axe: str, tmp_path: Path) -> None:
+    """Before stands above after; a kernel chosen in one is found in its row, which stands for it on both sides."""
+    sides = []
+    for name, long_us in (("before", 400), ("after", 100)):
+        steps = [(kernel("gemm", 1000 * step, long_us), kernel("norm", 1000 * step + 500, 50)) for step in range(4)]
+        sides.append(write_trace(tmp_path / f"{name}.json", [event for step in steps for event in step]))
+    arguments = ["compare", *map(str, sides), "-o", str(tmp_path / "page.html")]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    page = open_file(tmp_path / "page.html", ready=READY)
+    drawn = page.evaluate("JSON.parse(document.getElementById('lanes-data').textContent)")
+    assert [part["name"] for part in drawn["parts"]] == ["before", "after"]
+    assert [part["lanes"][0]["lengths"][0] for part in drawn["parts"]] == [400_000, 100_000]
+    canvas = page.locator("#lanes")
+    box = canvas.bounding_box()
+    assert box is not None
+    for row in (1, 3):  # names and lanes in turn
+        canvas.click(position={"x": 84 + 5, "y": 20 + (row // 2 + 1) * 20 + (row // 2) * 26 + 12})
+        assert page.locator("tr.marked th").text_content() == "gemm"
+        page.evaluate("lens.set({ mark: '' })")
+    assert faults(page, axe) == []
+
+
 def test_twenty_thousand_launches_are_a_page_of_few_megabytes(tmp_path: Path) -> None:
     """As many marks as there are launches up to the limit, and no more beyond it; the page stays under 4 MB."""
     page = page_of(tmp_path, *(kernel(f"k{i % 40}", 12.0 * i, 8.0) for i in range(25_000)))

@@ -126,7 +126,7 @@ def compare(
     smallest = min(smallest, gate.fail_on) if gate else smallest
     if traces := _traces(places, wanted, timelines):
         labels = shown(places[0]), shown(places[1])
-        compared = _compared(traces, labels, wanted, smallest, anyway=anyway)
+        compared = _compared(traces, labels, wanted, smallest, anyway=anyway, is_drawn=style == "html")
         judged = compared.judged(gate) if gate else None
         deliver(of_program_comparison(compared, judged, given), style, output)
         if judged is not None:
@@ -198,13 +198,19 @@ def _traces(places: Sequence[str], wanted: Wanted, timelines: Sequence[Path]) ->
 
 
 def _compared(
-    traces: tuple[Traces, Traces], labels: tuple[str, str], wanted: Wanted, threshold: float, *, anyway: bool
+    traces: tuple[Traces, Traces],
+    labels: tuple[str, str],
+    wanted: Wanted,
+    threshold: float,
+    *,
+    anyway: bool,
+    is_drawn: bool,
 ) -> ProgramComparison:
     """Read the timelines of both sides and set them side by side."""
     from rooflens.model.program.comparison import compare_programs
 
-    sides = programs_of(traces[0], wanted), programs_of(traces[1], wanted)
-    return compare_programs(sides, labels, threshold, anyway=anyway, hint="--anyway compares them regardless")
+    base, head = (programs_of(side, wanted, is_drawn=is_drawn) for side in traces)
+    return compare_programs((base, head), labels, threshold, anyway=anyway, hint="--anyway compares them regardless")
 
 
 def _paired(

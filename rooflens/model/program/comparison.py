@@ -100,6 +100,7 @@ class KernelChange(Struct, frozen=True):
         operator, module, shape, dtype: As of a row of a program, after; before if it is gone.
         was_shape: Its shape before, if that is another one; else None.
         ridges: Before and after; None where the work or the GPU is not known, or several shapes are taken together.
+        rows: The rows of the programs that it compares, of both sides.
     """
 
     how: How
@@ -113,6 +114,7 @@ class KernelChange(Struct, frozen=True):
     base: Amount | None
     head: Amount | None
     ridges: tuple[Ridge | None, Ridge | None] = (None, None)
+    rows: tuple[ProgramKernel, ...] = ()
 
     @property
     def lost_ns(self) -> float:
@@ -655,6 +657,7 @@ def _kernel(how: How, base: _Side, head: _Side, before: _Rows, after: _Rows) -> 
         base.amount(before) if before else None,
         head.amount(after) if after else None,
         (_ridge(base, before), _ridge(head, after)),
+        tuple(row for _, row in (*before, *after)),
     )
 
 

@@ -55,7 +55,14 @@ SGLANG = "SGLang, sgl-kernel/csrc/common_extension.cc"
 SGLANG_FLASH = "SGLang, sgl-kernel/csrc/flash_extension.cc"
 SGLANG_EXPERTS = "SGLang, python/sglang/srt/layers/moe/fused_moe_triton/fused_moe.py"
 TE = "Transformer Engine, transformer_engine/pytorch/module/linear.py, layernorm_linear.py"
+TE_MLP = "Transformer Engine, transformer_engine/pytorch/module/layernorm_mlp.py"
 TE_TS = "Transformer Engine, transformer_engine/pytorch/csrc/ts_fp8_op.cpp"
+FBGEMM_LOOKUP = "FBGEMM, fbgemm_gpu/codegen/embedding_backward_split_host_template.cpp"
+FBGEMM_BOUNDS = "FBGEMM, fbgemm_gpu/codegen/embedding_bounds_check_host.cpp"
+FBGEMM_QUANTIZE = "FBGEMM, fbgemm_gpu/src/quantize_ops/quantize_ops_cpu.cpp and quantize_fp8_rowwise.cu"
+FBGEMM_PERMUTE = "FBGEMM, fbgemm_gpu/src/permute_pooled_embedding_ops/permute_pooled_embedding_ops_split.cpp"
+FBGEMM_LAYOUT = "FBGEMM, fbgemm_gpu/src/layout_transform_ops/layout_transform_ops_cpu.cpp"
+FBGEMM_SPARSE = "FBGEMM, fbgemm_gpu/src/sparse_ops/sparse_ops_cpu.cpp"
 LIGER = "Liger Kernel, src/liger_kernel/ops/"
 
 _ATTENDING = r"attn|attention|fmha|flash|mha|decode|prefill|mla"
@@ -196,7 +203,9 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         **_rows(FLASH_3, "attention", {"flash_attn_3::fwd": r.flash_attention_3}),
         **_rows(VLLM_FLASH, "attention", {"_vllm_fa3_C::fwd": r.flash_attention_3}),
         **_rows(
-            VLLM_FLASH, "attention", {"_vllm_fa2_C::varlen_fwd": r.attention_packed(4, 15, table_at=8, window_at=16)}
+            VLLM_FLASH,
+            "attention",
+            {"_vllm_fa2_C::varlen_fwd": r.attention_packed(4, 15, table_at=8, window_at=16, longest_at=11)},
         ),
         **_rows(
             XFORMERS, "attention", {"xformers_flash::flash_fwd": r.attention("blhd", 10, lengths_at=3, window_at=11)}
@@ -350,11 +359,62 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
                 "flashinfer::fused_add_rmsnorm": r.added_norm(0, 1, 2),
             },
         ),
+        # FBGEMM: embeddings of recommenders
+        **_rows(
+            FBGEMM_LOOKUP,
+            "copy",
+            _under(
+                ("fbgemm", "fb"),
+                {"split_embedding_codegen_lookup_rowwise_adagrad_function": r.pooled_embeddings},
+            ),
+            "forward",
+        ),
+        **_rows(FBGEMM_BOUNDS, "copy", {"fbgemm::bounds_check_indices": r.checked_indices}),
+        **_rows(
+            FBGEMM_QUANTIZE,
+            "elementwise",
+            _under(
+                ("fbgemm",),
+                {
+                    **dict.fromkeys(
+                        ("FloatToFP8RowwiseQuantized", "FloatToFused8BitRowwiseQuantized"), r.quantized_rows
+                    ),
+                    **dict.fromkeys(
+                        ("FP8RowwiseQuantizedToFloat", "Fused8BitRowwiseQuantizedToFloat"), r.restored_rows
+                    ),
+                    "FloatToHFP8Quantized": r.converted(1),
+                    "HFP8QuantizedToFloat": r.converted(4),
+                },
+            ),
+        ),
+        **_rows(
+            FBGEMM_PERMUTE,
+            "copy",
+            {
+                "fbgemm::permute_pooled_embs": r.moved,
+                "fbgemm::permute_pooled_embs_auto_grad": r.moved,
+                (
+                    "torch::autograd::CppNode<fbgemm_gpu::PermutePooledEmbsFunction<"
+                    "&fbgemm_gpu::permute_pooled_embs_gpu> >"
+                ): r.moved,
+            },
+        ),
+        **_rows(FBGEMM_LAYOUT, "copy", {"fbgemm::recat_embedding_grad_output_mixed_D_batch": r.moved}),
+        **_rows(
+            FBGEMM_SPARSE,
+            "reduction",
+            {
+                "fbgemm::asynchronous_complete_cumsum": r.accumulated(1),
+                "fbgemm::asynchronous_inclusive_cumsum": r.accumulated(0),
+                "fbgemm::asynchronous_exclusive_cumsum": r.accumulated(0),
+            },
+        ),
         # Transformer Engine and Liger: functions of autograd, whose kernels are no operators of their own
         **_rows(TE_TS, "product", {"tex_ts::te_gemm_ts": r.transformer_engine_gemm}),
         **_rows(
             TE, "product", {"_Linear": r.transformer_engine_linear, "_LayerNormLinear": r.transformer_engine_normed}
         ),
+        **_rows(TE_MLP, "product", {"_LayerNormMLP": r.transformer_engine_mlp}, r"gemm|matmul|xmma|cutlass|nvjet"),
         **_rows(LIGER, "norm", {"LigerRMSNormFunction": r.norm("rmsnorm", 0, 1)}),
         **_rows(
             LIGER,

@@ -136,6 +136,81 @@ def looked_up(call: Call) -> Work:
     return Work("embedding", sizes, "fp32", (indices,), (written,)).checked()
 
 
+def quantized_rows(call: Call) -> Work:
+    """Write each row of a tensor in bytes, a multiple of four of them, and two numbers of fp32 behind them."""
+    source = call.tensor(0)
+    if not source.dims or not source.dtype:
+        raise UnknownWorkError
+    *rows, columns = source.dims
+    written = source.like(*rows, -(-columns // 4) * 4 + 8, element_bytes=1)
+    return _elementwise(source.elements, 1, _arithmetic(source), [source], [written])
+
+
+def restored_rows(call: Call) -> Work:
+    """Read rows as `quantized_rows` writes them, and write their elements; in two bytes at least if it may choose."""
+    source = call.tensor(0)
+    if not source.dims or source.element_bytes != 1 or source.dims[-1] <= 8:
+        raise UnknownWorkError
+    *rows, columns = source.dims
+    written = source.like(*rows, columns - 8, element_bytes=4 if call.amount < 3 else 2)
+    return _elementwise(written.elements, 1, "fp32", [source], [written])
+
+
+def converted(element_bytes: int) -> Recipe:
+    """Make the recipe of a function that writes as many elements as it reads, of so many bytes each."""
+
+    def recipe(call: Call) -> Work:
+        source = call.tensor(0)
+        written = source.like(*source.dims, element_bytes=element_bytes)
+        return _elementwise(source.elements, 1, "fp32", [source], [written])
+
+    return recipe
+
+
+def moved(call: Call) -> Work:
+    """Read a tensor, and write as many elements in another order."""
+    source = call.tensor(0)
+    return _elementwise(source.elements, 0, "fp32", [source], [source.like(source.elements)])
+
+
+def accumulated(more: int) -> Recipe:
+    """Make the recipe of sums of all elements so far, of which there are `more` than elements."""
+
+    def recipe(call: Call) -> Work:
+        source = call.tensor(0)
+        return _elementwise(source.elements, 1, "fp32", [source], [source.like(source.elements + more)])
+
+    return recipe
+
+
+def checked_indices(call: Call) -> Work:
+    """Read the indices of embeddings, and where those of each bag begin; only what is wrong is written."""
+    indices, offsets = call.tensor(1), call.tensor(2)
+    return _elementwise(indices.elements, 0, "fp32", [indices, offsets], [])
+
+
+def pooled_embeddings(call: Call) -> Work:
+    """Add up the rows of each bag of several tables: 6 is where their columns begin, 11 and 12 indices and bags.
+
+    Rows that recur may be read once, so none counts as read, as of `looked_up`. A bag of all tables is as wide as 7
+    says; a trace without values tells that of a single table alone, from its elements and its rows, which are those of
+    the optimizer's state, 20. Not all versions have an argument for the type of the result: one byte at least.
+    """
+    weights, columns, indices, offsets = (call.tensor(at) for at in (1, 6, 11, 12))
+    tables, bags = columns.elements - 1, offsets.elements - 1
+    if tables < 1 or bags < 1 or bags % tables:
+        raise UnknownWorkError
+    width = call.number(7)
+    if width is None:
+        rows = call.tensor(20).elements
+        if tables > 1 or not rows or not weights.elements or weights.elements % rows:
+            raise UnknownWorkError
+        width = weights.elements // rows
+    written = weights.like(bags // tables, width, element_bytes=1)
+    sizes = {"tokens": bags // tables, "width": width}
+    return Work("embedding", sizes, "fp32", (indices, offsets, *call.tensors(14)), (written,)).checked()
+
+
 def gated(source: int = 1, target: int = 0) -> Recipe:
     """Make the recipe of an activation whose operand holds gate and value side by side: four FLOPs, by convention."""
 
@@ -493,6 +568,27 @@ def transformer_engine_normed(call: Call) -> Work:
     return _projected(rows, first, call.tensors(1), may_be_fp8=True)
 
 
+def transformer_engine_mlp(call: Call) -> Work:
+    """Normalize rows and multiply them twice, as `_LayerNormMLP` does: rows, norm, weights of both, biases between.
+
+    The first product may be twice as wide, as it holds gates beside values; what lies between both is not counted.
+    """
+    rows = call.tensor(0)
+    hidden = rows.dims[-1] if rows.dims else 0
+    weights = [one for one in _known(call, 2, 11) if len(one.dims) == 2]
+    first = next((one for one in weights if one.dims[1] == hidden), None)
+    if first is None or not hidden:
+        raise UnknownWorkError
+    wide = first.dims[0]
+    later = weights[weights.index(first) + 1 :]
+    second = next((one for one in later if one.dims[0] == hidden and wide in {one.dims[1], 2 * one.dims[1]}), None)
+    if second is None:
+        raise UnknownWorkError
+    m, n = prod(rows.dims[:-1]), second.dims[1]
+    dtype = rows.dtype if rows.dtype in FLOATS else None
+    return _product((m, n, hidden), (rows, first), rows, [second], batch=wide // n + 1, dtype=dtype, may_be_fp8=True)
+
+
 def _known(call: Call, first: int, end: int) -> list[Tensor]:
     """Return those of some arguments that are tensors of a known type."""
     found: list[Tensor] = []
@@ -650,13 +746,27 @@ def attention(
 
 
 def attention_packed(
-    lengths_at: int, causal_at: int, *, table_at: int | None = None, window_at: int | None = None
+    lengths_at: int,
+    causal_at: int,
+    *,
+    table_at: int | None = None,
+    window_at: int | None = None,
+    longest_at: int | None = None,
 ) -> Recipe:
-    """Make the recipe of attention over sequences of several lengths, packed, or cached in pages."""
+    """Make the recipe of attention over sequences of several lengths, packed, or cached in pages.
+
+    Args:
+        lengths_at: The bounds of the sequences.
+        causal_at: As in `attention`.
+        window_at: As in `attention`.
+        table_at: The pages of each sequence, where keys are cached.
+        longest_at: The most tokens of a sequence of keys.
+    """
 
     def recipe(call: Call) -> Work:
         if table_at is not None and call.maybe(table_at) is not None:
-            return _from_cache(call, call.tensor(0), call.tensor(1).dims[-2:], call.tensor(1).element_bytes)
+            window = _window(call, window_at), call.number(longest_at) if longest_at is not None else None
+            return _from_cache(call, call.tensor(0), call.tensor(1).dims[-2:], call.tensor(1).element_bytes, window)
         return _packed(call, lengths_at, causal_at, window_at)
 
     return recipe
@@ -672,30 +782,52 @@ def attention_of_server(call: Call) -> Work:
 
 
 def flash_attention_3(call: Call) -> Work:
-    """Attend as `fwd` of FlashAttention 3 does: bounds are 7 and 8, the table of pages 14, causal 24, a window 25."""
+    """Attend as `fwd` of FlashAttention 3 does.
+
+    Bounds are 7 and 8, the most keys of a sequence 13, the table of pages 14, causal 24, a window 25.
+    """
     if call.maybe(14) is not None:
-        return _from_cache(call, call.tensor(0), call.tensor(1).dims[-2:], call.tensor(1).element_bytes)
+        window = _window(call, 25), call.number(13)
+        return _from_cache(call, call.tensor(0), call.tensor(1).dims[-2:], call.tensor(1).element_bytes, window)
     if call.maybe(7) is not None:
         return _packed(call, 7, 24, 25)
     return attention("blhd", 24, window_at=25, is_end_aligned=True)(call)
 
 
-def _from_cache(call: Call, query: Tensor, of_keys: tuple[int, ...], cache_bytes: int) -> Work:
+def _from_cache(
+    call: Call,
+    query: Tensor,
+    of_keys: tuple[int, ...],
+    cache_bytes: int,
+    windowed: tuple[int | None, int | None] = (None, None),
+) -> Work:
     """Attend to cached tokens; the step around the call tells how many.
 
+    `windowed` has the tokens to the left that are seen, None for all, and the most keys of a sequence, None if unknown.
+    The step tells sums without a window. With one, of the s tokens that a query would see, at most `longest`, at least
+    1 + (s - 1) (seen - 1) / (longest - 1) are left, where `seen` is the most within the window: the least of two
+    numbers is concave. So it is with the keys of a sequence.
+
     Raises:
-        UnknownWorkError: It does not.
+        UnknownWorkError: It does not, or there is a window and nobody says how long sequences are.
     """
-    sums = call.sums
+    sums, (window, longest) = call.sums, windowed
     if sums is None or len(query.dims) != 3 or len(of_keys) != 2:
         raise UnknownWorkError
     (tokens, heads, width), (kv_heads, wide) = query.dims, of_keys
     queries = min(tokens, sums.queries)  # a batch may be padded
-    keys = sums.queries if sums.keys is None else sums.keys
+    keys, pairs = sums.queries if sums.keys is None else sums.keys, sums.pairs
+    if window is not None:
+        if longest is None or longest < 1:
+            raise UnknownWorkError
+        seen = min(window + 1, longest)
+        if seen < longest:
+            pairs = queries + max(0, pairs - queries) * (seen - 1) // (longest - 1)
+            keys = max(1, keys * seen // longest)
     asked = query.like(queries, heads, width)
     extra = keys * kv_heads * 2 * wide * cache_bytes
     heads_of = heads, kv_heads, width, wide
-    return _attended(heads_of, (sums.pairs, queries, keys), query.dtype, (asked,), (asked,), extra_bytes=extra)
+    return _attended(heads_of, (pairs, queries, keys), query.dtype, (asked,), (asked,), extra_bytes=extra)
 
 
 def paged_attention(call: Call) -> Work:

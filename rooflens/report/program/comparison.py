@@ -38,6 +38,7 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
+from rooflens.report.program.lane import Side, lanes_block, mark_of, sides_of
 from rooflens.report.program.words import without_step
 from rooflens.report.words.change import asked_words, speed_words
 
@@ -163,6 +164,8 @@ def _blocks(comparison: ProgramComparison, gated: Gated | None, given: Sequence[
     yield Paragraph(tuple(_facts(comparison)), "facts")
     ranks = _ranks(comparison)
     yield Columns(((Heading("Where the difference is", 3), _waterfall(comparison)),))
+    names = _names(comparison)
+    yield from lanes_block(_sides(comparison), names)
     yield _changes(comparison)
     if ranks:
         yield ranks
@@ -170,7 +173,7 @@ def _blocks(comparison: ProgramComparison, gated: Gated | None, given: Sequence[
         yield from ridges
     if comparison.warnings:
         yield Paragraph(tuple(f"note: {one}" for one in comparison.warnings), "note")
-    kernels = Folded("All kernels", (_kernels(comparison),))
+    kernels = Folded("All kernels", (_kernels(comparison, names),))
     yield Columns(((kernels, Folded("How to read it", tuple(map(paragraph, _HOW)))),))
 
 
@@ -387,10 +390,26 @@ def _ridges_of(known: Sequence[KernelChange]) -> Iterator[str]:
     yield f"Ridges in FLOP/B: {'; '.join(said)}."
 
 
-def _kernels(comparison: ProgramComparison) -> Table:
+def _names(comparison: ProgramComparison) -> dict[str, str]:
+    """Shorten the names of all kernels of both sides."""
+    programs = (program for side in (comparison.base, comparison.head) for program in side.programs)
+    return short_names(one.name for program in programs for one in program.every)
+
+
+def _sides(comparison: ProgramComparison) -> tuple[Side, ...]:
+    """Choose what is drawn of both sides: of several ranks the one that takes longest after, else the first."""
+    ranks = [one for one in comparison.ranks if one.rank is not None]
+    slowest = max(ranks, key=lambda one: one.head_ns).rank if ranks else None
+    named = []
+    for name, side in (("before", comparison.base), ("after", comparison.head)):
+        program = next((one for one in side.programs if one.rank == slowest), side.programs[0])
+        named.append((f"{name}, rank {slowest}" if ranks else name, program))
+    return sides_of(named)
+
+
+def _kernels(comparison: ProgramComparison, names: Mapping[str, str]) -> Table:
     """List all matched kernels, for pages."""
     found = comparison.kernels
-    names = short_names([*(one.name for one in found), *(one.was for one in found if one.was)])
     columns = (
         Column("kernel", fit="name", least=20, most=60),
         Column("matched", fit="end"),
@@ -403,7 +422,8 @@ def _kernels(comparison: ProgramComparison) -> Table:
         Column("from", fit="end"),
     )
     rows = tuple(_kernel_row(one, names) for one in found[:_KERNELS_ON_PAGE])
-    return Table(columns, rows, shown=SHOWN, amount=len(found), rest=" with smaller differences")
+    marks = tuple(" ".join(dict.fromkeys(mark_of(*row.identity) for row in one.rows)) for one in found[: len(rows)])
+    return Table(columns, rows, shown=SHOWN, amount=len(found), rest=" with smaller differences", marks=marks)
 
 
 def _kernel_row(one: KernelChange, names: Mapping[str, str]) -> tuple[Words, ...]:

@@ -18,7 +18,7 @@ from rooflens.report.document import (
     Words,
 )
 from rooflens.report.html.blocks import MAX_ROWS, Room, answer_of, plain
-from rooflens.report.templates import write_document, write_words
+from rooflens.report.templates import write_document, write_keys, write_words
 from rooflens.report.writers.frame import Page, framed
 
 
@@ -49,6 +49,7 @@ def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str
             sections=[write_document(document, room)],
             headline=write_words(answer) if answer else "",
             synthetic=synthetic,
+            keys=write_keys(filters=has[Filtered], lanes=has[Lanes]),
             styles=(
                 "shared/document.css",
                 *(("report/selectors.css", "report/filtered_table.css") if has[Filtered] else ()),

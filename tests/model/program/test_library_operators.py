@@ -312,6 +312,62 @@ BY_HAND: dict[str, tuple[tuple[str, ...], Operands, tuple[float, float, str]]] =
         call((B, 4, 4, 32), (B, 32), N, (B, 64, 32), N, 1e-5),
         (2 * 16 * 64 * 32, 2 * (16 * 32 + 32 + 64 * 32 + 16 * 64), "bf16"),
     ),
+    "norm and two layers of Transformer Engine": (
+        ("_LayerNormMLP",),
+        call((B, 4, 4, 32), (B, 32), (B, 32), (B, 128, 32), (B, 128), "True", (B, 32, 64), (B, 32), "True", 1e-5),
+        (2 * 16 * 32 * (128 + 64), 2 * (16 * 32 + 128 * 32 + 32 * 64 + 16 * 32), "bf16"),
+    ),
+    "sums of bags of embeddings": (
+        (
+            "fbgemm::split_embedding_codegen_lookup_rowwise_adagrad_function",
+            "fb::split_embedding_codegen_lookup_rowwise_adagrad_function",
+        ),
+        call(
+            *((F, 0), (H, 4000), (H, 0), (H, 0, 0), (I4, 3), (L, 3), (I4, 4), 112, 64, (L, 4), 9, (L, 500), (L, 49), 0),
+            *(N, N, (I4, 0), "False", 1.0, "False", (F, 90), (F, 0), (I4, 3), (L, 3), 1e-8, 0.1, 0.0, 0, 0),
+        ),
+        (0, 8 * 500 + 8 * 49 + 16 * 112, "fp32"),
+    ),
+    "checked indices": (
+        ("fbgemm::bounds_check_indices",),
+        call((L, 3), (L, 500), (L, 49), 1, (L, 1), N, N, -1),
+        (0, 8 * 500 + 8 * 49, "fp32"),
+    ),
+    "rows in eight bits": (
+        ("fbgemm::FloatToFP8RowwiseQuantized", "fbgemm::FloatToFused8BitRowwiseQuantized"),
+        call((F, 16, 30), "True"),
+        (16 * 30, 4 * 16 * 30 + 16 * (32 + 8), "fp32"),
+    ),
+    "rows from eight bits": (
+        ("fbgemm::FP8RowwiseQuantizedToFloat", "fbgemm::Fused8BitRowwiseQuantizedToFloat"),
+        call((U, 16, 40), "True"),
+        (16 * 32, 16 * 40 + 4 * 16 * 32, "fp32"),
+    ),
+    "floats in eight bits": (
+        ("fbgemm::FloatToHFP8Quantized",),
+        call((F, 1000), 4, 15, 0.9),
+        (1000, 5 * 1000, "fp32"),
+    ),
+    "floats from eight bits": (("fbgemm::HFP8QuantizedToFloat",), call((U, 1000), 4, 15), (1000, 5 * 1000, "fp32")),
+    "embeddings in another order": (
+        (
+            *("fbgemm::permute_pooled_embs", "fbgemm::permute_pooled_embs_auto_grad"),
+            "torch::autograd::CppNode<fbgemm_gpu::PermutePooledEmbsFunction<&fbgemm_gpu::permute_pooled_embs_gpu> >",
+            "fbgemm::recat_embedding_grad_output_mixed_D_batch",
+        ),
+        call((F, 16, 70), (L, 4), (L, 3), (L, 4), (L, 3)),
+        (0, 2 * 4 * 16 * 70, "fp32"),
+    ),
+    "sums so far, and that of all": (
+        ("fbgemm::asynchronous_complete_cumsum",),
+        call((I4, 100)),
+        (100, 4 * 201, "fp32"),
+    ),
+    "sums so far": (
+        ("fbgemm::asynchronous_inclusive_cumsum", "fbgemm::asynchronous_exclusive_cumsum"),
+        call((I4, 100)),
+        (100, 4 * 200, "fp32"),
+    ),
     "RMS norm of Liger": (
         ("LigerRMSNormFunction",),
         call((B, 16, 64), (B, 64), 1e-6),
@@ -392,6 +448,34 @@ def test_a_window_leaves_out_what_a_query_does_not_see() -> None:
     operands = call(*DENSE, 0.0, 0.18, "True", 15, 0, 0.0, N, "False")
     pairs = 2 * (16 * 17 // 2 + 48 * 16)
     assert amounts(work_of_call("flash_attn::_flash_attn_forward", operands))[0] == attention(pairs, 4, 32)
+
+
+def test_a_window_over_a_cache_counts_no_pair_that_it_leaves_out() -> None:
+    """Of lengths that only sums tell, the fewest tokens in the window count; without the longest one nothing does."""
+    arguments = (*PAGED, N, BOUNDS, BOUNDS, (I4, 3), N, (I4, 3, 10), N)
+    sums = sums_around("_vllm_fa2_C::varlen_fwd", ATTENDED)
+    # Ten queries see 182 tokens, none more than 40, of which the window leaves five: 1 + (s - 1) (5 - 1) / (40 - 1).
+    pairs, keys = 10 + (PAIRS - 10) * 4 // 39, 70 * 5 // 40
+    windowed = call(*arguments, 8, 40, 0.0, 0.18, "False", "True", 4, 0)
+    moved = 2 * 2 * 10 * 8 * 64 + 2 * keys * 2 * 2 * 64
+    found = amounts(work_of_call("_vllm_fa2_C::varlen_fwd", windowed, sums=sums))
+    assert found == (attention(pairs, 8, 64), moved, "bf16")
+    assert pairs <= 10 * 5  # by the lengths themselves, each query sees five
+    unknown = call(*arguments, 8, N, 0.0, 0.18, "False", "True", 4, 0)
+    assert work_of_call("_vllm_fa2_C::varlen_fwd", unknown, sums=sums) is None
+
+
+def test_embeddings_of_a_trace_without_values() -> None:
+    """A single table is as wide as its elements over its rows; of several nobody knows."""
+
+    def lookup(columns: int) -> Operands:
+        tables = ((F, 0), (F, 96_000), (F, 0), (F, 0, 0), (I4, 1), (L, 1), (I4, columns))
+        bags = (N, N, (L, 2), N, (L, 500), (L, 65), N)
+        return call(*tables, *bags, *(N, N, (I4, 0), N, N, N, (F, 1000)))
+
+    name = "fbgemm::split_embedding_codegen_lookup_rowwise_adagrad_function"
+    assert amounts(work_of_call(name, lookup(2))) == (0, 8 * 500 + 8 * 65 + 64 * 96, "fp32")
+    assert work_of_call(name, lookup(5)) is None
 
 
 def test_steps_of_servers_are_read() -> None:
