@@ -66,13 +66,15 @@ _BY_LANES = re.compile(
 def _asks_elsewhere(source: SourceText, function: Scope) -> bool:
     """Return whether a macro or another function that a function calls asks which thread it runs in."""
     body = source.clean[function.start : function.end]
-    macros = (name for name, macro in Definitions(source).macros.items() if "threadIdx" in macro.body)
-    functions = (
-        name_of_function(source.code(one.head))
-        for one in source.scopes
-        if one is not function and "threadIdx" in source.clean[one.start : one.end]
-    )
-    return any(re.search(rf"\b{name}\b", body) for name in (*macros, *functions) if name is not None)
+    macros = [name for name, macro in Definitions(source).macros.items() if "threadIdx" in macro.body]
+    called = frozenset(re.findall(r"[A-Za-z_]\w*", body))
+    end = 0
+    for scope in source.scopes:
+        if scope.start > end and (name := name_of_function(source.code(scope.head))) is not None:
+            end = scope.end
+            if scope is not function and name in called and "threadIdx" in source.clean[scope.start : end]:
+                return True
+    return not called.isdisjoint(macros)
 
 
 def _swapped(text: str) -> str:

@@ -74,16 +74,17 @@ def edit_of(source: SourceText, file: str, statement: Statement) -> Edit:
     return Edit(file, first, last, tuple(line.strip() for line in shown))
 
 
-def c_sources(kernel: Kernel) -> Iterator[tuple[str, SourceText]]:
-    """Yield the C++ files of a kernel whose text is at hand."""
+def sources_naming(kernel: Kernel) -> Iterator[tuple[str, SourceText]]:
+    """Yield the C++ files of a kernel that name its function, as far as their text is at hand."""
+    name = function_of(kernel.function_name)
     for file, held in kernel.sources.items():
-        if held.text is not None and is_c_like(file):
+        if held.text is not None and name in held.text and is_c_like(file):
             yield file, parsed(held.text)
 
 
 def kernel_place(kernel: Kernel) -> Place | None:
     """Return the head of a kernel, where a file of its hot lines defines it."""
-    for file, source in c_sources(kernel):
+    for file, source in sources_naming(kernel):
         if (function := source.kernel(function_of(kernel.function_name))) is not None:
             return Place(kernel, file, source, Hotspot("line", file), function.head, function)
     return None

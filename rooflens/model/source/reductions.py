@@ -15,6 +15,8 @@ from rooflens.model.source.text import Statement
 
 _HALVED = r"{0}\s*(?:>>=\s*1|/=\s*2|=\s*{0}\s*(?:/\s*2|>>\s*1))"
 _ENDS = r"{0}(?:\s*>\s*0|\s*>=\s*1|\s*!=\s*0)?"
+_LONGEST_STEP = 1_000
+"""Characters of a step: a longer one is no sum."""
 _STEP = re.compile(
     r"if ?\( ?(?P<thread>[A-Za-z_][\w.]*) ?< ?(?P<steps>\w+) ?\) ?"
     r"(?P<open>\{ ?)?(?P<work>[^;{}]+;) ?(?(open)\} ?)__syncthreads ?\( ?\) ?;"
@@ -43,7 +45,8 @@ def _halving_loops(place: Place) -> Iterator[_Halving]:
         return
     site = Site(Definitions(source), place.kernel, function)
     for scope in source.scopes:
-        parts = loop_parts(source.code(scope.head)) if function.start < scope.start < function.end else None
+        is_near = function.start < scope.start < function.end and scope.end - scope.start < _LONGEST_STEP
+        parts = loop_parts(source.code(scope.head)) if is_near else None
         began = re.fullmatch(r"\s*[\w\s]*?\b([A-Za-z_]\w*)\s*=(.*)", parts[0], re.DOTALL) if parts else None
         step = _STEP.fullmatch(" ".join(source.clean[scope.start + 1 : scope.end - 1].split()))
         if parts is None or began is None or step is None or step["steps"] != began[1]:
