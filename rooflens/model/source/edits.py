@@ -19,7 +19,7 @@ from rooflens.model.source.launch import grid, index, indexed_constant
 from rooflens.model.source.layouts import without_conflicts
 from rooflens.model.source.loops import all_unrolled, unrolled
 from rooflens.model.source.place import MOST_LINES, Place, Sketch, edit_of, kernel_place, parsed
-from rooflens.model.source.reductions import added_by_warps, last_warp_alone, with_shuffles
+from rooflens.model.source.reductions import added_by_warps, from_large_to_small, last_warp_alone, with_shuffles
 from rooflens.model.source.text import is_c_like
 from rooflens.model.source.threads import DOUBLE, bounded, single_precision, without_divergence
 
@@ -49,6 +49,7 @@ def _edit(kernel: Kernel, move: Move, finding: Finding | None) -> Edit | None:
         return _of_kernel(kernel, partial(_OF_A_KERNEL[move.finding], finding=finding))
     if not move.where and move.kind in _WITHOUT_A_PLACE:
         return _WITHOUT_A_PLACE[move.kind](kernel)
+    outside: Edit | None = None
     for spot in _spots(kernel, move):
         text = _text_of(kernel, spot.file)
         if text is None or spot.file is None or spot.line is None:
@@ -60,11 +61,12 @@ def _edit(kernel: Kernel, move: Move, finding: Finding | None) -> Edit | None:
         function = None if statement is None else source.function_at(statement.start)
         if statement is None:
             continue
-        if function is None:
-            return edit_of(source, spot.file, statement)
+        if function is None:  # such as the head of the kernel: what a move changes stands in its body
+            outside = outside or edit_of(source, spot.file, statement)
+            continue
         place = Place(kernel, spot.file, source, spot, statement, function)
         return _sketched(place, move)
-    return None
+    return outside
 
 
 def _spots(kernel: Kernel, move: Move) -> Iterator[Hotspot]:
@@ -136,11 +138,16 @@ _WITHOUT_A_PLACE: Mapping[str, Callable[[Kernel], Edit | None]] = {
 """Kind of a move that names no line -> what finds its statement."""
 
 
+def _first_of(*rules: Callable[[Place], Sketch | None]) -> Callable[[Place], Sketch | None]:
+    """Return a rule that makes what the first of several makes."""
+    return lambda place: next((sketch for rule in rules if (sketch := rule(place)) is not None), None)
+
+
 _RULES: Mapping[str, Callable[[Place], Sketch | None]] = {
     "bank_conflicts": without_conflicts,
-    "uncoalesced_global_load": coalesced,
-    "uncoalesced_global_store": coalesced,
-    "stall_barrier": last_warp_alone,
+    "uncoalesced_global_load": _first_of(coalesced, from_large_to_small),
+    "uncoalesced_global_store": _first_of(coalesced, from_large_to_small),
+    "stall_barrier": _first_of(last_warp_alone, from_large_to_small),
     "stall_long_scoreboard": unrolled,
     "local_memory": all_unrolled,
     "unoverlapped_loads": copied_asynchronously,

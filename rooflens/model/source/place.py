@@ -90,12 +90,12 @@ def kernel_place(kernel: Kernel) -> Place | None:
     return None
 
 
+_INTEGER = r"(?:const|constexpr|unsigned|signed|int|uint|auto|size_t|u?int(?:32|64)_t|long|short)"
+
+
 def sets_an_index(code: str) -> bool:
     """Return whether a statement declares an integer and sets it."""
-    return (
-        re.match(r"(?:const\s+)?(?:(?:unsigned|int|auto|size_t|uint32_t|int64_t|long)\s+)+\w+\s*=(?!=)", code)
-        is not None
-    )
+    return re.match(rf"(?:{_INTEGER}\s+)+\w+\s*=(?!=)", code) is not None
 
 
 def loop_around(place: Place) -> Statement | None:
