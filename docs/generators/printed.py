@@ -62,7 +62,7 @@ def _index() -> str:
 
 
 def _page(section: Section) -> str:
-    rest = section_document(section)[1:]
+    _, opening, *rest = section_document(section)
     here = f"sections/{section.identifier}.md"
     own = [name for name, (page, _) in explained_on().items() if page == here]
     labels = [(name, label_document(found)) for name in own if (found := find_label(name)) is not None]
@@ -72,7 +72,7 @@ def _page(section: Section) -> str:
         if (found := find_rule(name)) is not None
     ]
     elsewhere = [name for name in section.labels if name not in own]
-    blocks = [to_markdown((Heading(_SECTION.format(section.names[0]), 1),)), to_markdown(_flat(rest)), MADE]
+    blocks = [to_markdown((Heading(_SECTION.format(section.names[0]), 1), opening)), MADE, to_markdown(_flat(rest))]
     for heading, documents in (("Labels", labels), ("Rules", rules)):
         if documents:
             written = (to_markdown((Heading(title, 3), *_flat(one[1:]))) for title, one in documents)

@@ -10,6 +10,7 @@ from rooflens.model.source.banks import SharedArray, shared_arrays, subscripts
 from rooflens.model.source.expressions import UnknownError
 from rooflens.model.source.names import Definitions, Site, closing
 from rooflens.model.source.place import (
+    END_OF,
     LANES,
     MOST_LINES,
     Place,
@@ -17,7 +18,6 @@ from rooflens.model.source.place import (
     loop_around,
     pointed_type,
     pointers_of,
-    sets_an_index,
 )
 from rooflens.model.source.text import Scope, SourceText, Statement, name_of_function
 
@@ -32,12 +32,12 @@ def coalesced(place: Place) -> Sketch | None:
     kernel, source, function = place.kernel, place.source, place.function
     if kernel.block is None or kernel.block[0] != kernel.block[1] or kernel.block[2] != 1:
         return None
-    setters = [
+    askers = [
         one
         for one in source.statements
         if function.start < one.start < function.end and re.search(r"\bthreadIdx\s*\.\s*[xy]\b", source.code(one))
     ]
-    if not 0 < len(setters) <= MOST_LINES or not all(sets_an_index(source.code(one)) for one in setters):
+    if not 0 < len(askers) <= MOST_LINES or not all(one.closes in END_OF for one in askers):
         return None
     if _BY_LANES.search(source.clean[function.start : function.end]) or _asks_elsewhere(source, function):
         return None
@@ -46,15 +46,19 @@ def coalesced(place: Place) -> Sketch | None:
     before, after = (_sectors(one, place) for one in (site, turned))
     if not before or after is None or after >= before:
         return None
-    lines = tuple(f"{_swapped(source.text[one.start : one.end])};" for one in setters)
-    first = min(setters, key=lambda one: one.start)
-    last = max(setters, key=lambda one: one.end)
-    whole = Statement(first.start, last.end, ";", first.scope)
+    first, last = askers[0], askers[-1]
+    together = [one for one in source.statements if first.start <= one.start <= last.start]
+    if len(together) > MOST_LINES:
+        lines = tuple(f"{_swapped(source, one)}  // line {source.line_of(one.start)}" for one in askers)
+        changed = first
+    else:
+        lines = tuple(_swapped(source, one) for one in together)
+        changed = Statement(first.start, last.end, last.closes, first.scope)
     note = (
         f"`threadIdx.x` then walks along the rows: a warp's accesses touch {significant(after)} sectors instead of "
         f"{significant(before)}, by their indices"
     )
-    return Sketch(lines, note, whole)
+    return Sketch(lines, note, changed)
 
 
 _BY_LANES = re.compile(
@@ -66,18 +70,21 @@ _BY_LANES = re.compile(
 def _asks_elsewhere(source: SourceText, function: Scope) -> bool:
     """Return whether a macro or another function that a function calls asks which thread it runs in."""
     body = source.clean[function.start : function.end]
-    macros = (name for name, macro in Definitions(source).macros.items() if "threadIdx" in macro.body)
-    functions = (
-        name_of_function(source.code(one.head))
-        for one in source.scopes
-        if one is not function and "threadIdx" in source.clean[one.start : one.end]
-    )
-    return any(re.search(rf"\b{name}\b", body) for name in (*macros, *functions) if name is not None)
+    macros = [name for name, macro in Definitions(source).macros.items() if "threadIdx" in macro.body]
+    called = frozenset(re.findall(r"[A-Za-z_]\w*", body))
+    end = 0
+    for scope in source.scopes:
+        if scope.start > end and (name := name_of_function(source.code(scope.head))) is not None:
+            end = scope.end
+            if scope is not function and name in called and "threadIdx" in source.clean[scope.start : end]:
+                return True
+    return not called.isdisjoint(macros)
 
 
-def _swapped(text: str) -> str:
+def _swapped(source: SourceText, statement: Statement) -> str:
+    """Return a statement on one line, with the two directions of a block swapped."""
     other = {"x": "y", "y": "x"}
-    text = " ".join(text.split())
+    text = " ".join(source.code(statement).split()) + END_OF.get(statement.closes, "")
     return re.sub(r"\bthreadIdx\s*\.\s*([xy])\b", lambda found: f"threadIdx.{other[found[1]]}", text)
 
 

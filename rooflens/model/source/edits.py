@@ -7,6 +7,7 @@ in the source. Nothing here is compiled: the sketch says where to begin, and the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -18,7 +19,7 @@ from rooflens.model.source.launch import grid, index, indexed_constant
 from rooflens.model.source.layouts import without_conflicts
 from rooflens.model.source.loops import all_unrolled, unrolled
 from rooflens.model.source.place import MOST_LINES, Place, Sketch, edit_of, kernel_place, parsed
-from rooflens.model.source.reductions import added_by_warps, last_warp_alone, with_shuffles
+from rooflens.model.source.reductions import added_by_warps, from_large_to_small, last_warp_alone, with_shuffles
 from rooflens.model.source.text import is_c_like
 from rooflens.model.source.threads import DOUBLE, bounded, single_precision, without_divergence
 
@@ -45,9 +46,10 @@ def with_edits(kernel: Kernel, moves: Sequence[Move], findings: Iterable[Finding
 
 def _edit(kernel: Kernel, move: Move, finding: Finding | None) -> Edit | None:
     if move.finding in _OF_A_KERNEL:
-        return _of_kernel(kernel, _OF_A_KERNEL[move.finding], finding)
+        return _of_kernel(kernel, partial(_OF_A_KERNEL[move.finding], finding=finding))
     if not move.where and move.kind in _WITHOUT_A_PLACE:
         return _WITHOUT_A_PLACE[move.kind](kernel)
+    outside: Edit | None = None
     for spot in _spots(kernel, move):
         text = _text_of(kernel, spot.file)
         if text is None or spot.file is None or spot.line is None:
@@ -59,11 +61,12 @@ def _edit(kernel: Kernel, move: Move, finding: Finding | None) -> Edit | None:
         function = None if statement is None else source.function_at(statement.start)
         if statement is None:
             continue
-        if function is None:
-            return edit_of(source, spot.file, statement)
+        if function is None:  # such as the head of the kernel: what a move changes stands in its body
+            outside = outside or edit_of(source, spot.file, statement)
+            continue
         place = Place(kernel, spot.file, source, spot, statement, function)
         return _sketched(place, move)
-    return None
+    return outside
 
 
 def _spots(kernel: Kernel, move: Move) -> Iterator[Hotspot]:
@@ -92,12 +95,17 @@ def _line_of(file: str, text: str, line: int) -> Edit | None:
 
 def _sketched(place: Place, move: Move) -> Edit:
     rule = _RULES.get(move.finding or "")
+    return (_made(rule, place) if rule is not None else None) or place.edit()
+
+
+def _made(rule: Callable[[Place], Sketch | None], place: Place) -> Edit | None:
+    """Return what a rule makes of a place; None if it makes no sketch."""
     try:
-        sketch = rule(place) if rule is not None else None
+        sketch = rule(place)
     except (UnknownError, RecursionError):
-        sketch = None
+        return None
     if sketch is None:
-        return place.edit()
+        return None
     before, after = sketch.ways or (None, None)
     return replace(
         place.edit(sketch.statement),
@@ -108,47 +116,38 @@ def _sketched(place: Place, move: Move) -> Edit:
     )
 
 
-def _of_kernel(
-    kernel: Kernel, rule: Callable[[Place, Finding | None], Sketch | None], finding: Finding | None
-) -> Edit | None:
-    """Sketch a change of a kernel's own head."""
+def _of_kernel(kernel: Kernel, rule: Callable[[Place], Sketch | None]) -> Edit | None:
+    """Return what a rule makes of a kernel as a whole."""
     place = kernel_place(kernel)
-    sketch = rule(place, finding) if place is not None else None
-    if place is None or sketch is None:
-        return None
-    return replace(place.edit(), after=sketch.after, note=sketch.note)
-
-
-def _of_a_reduction(kernel: Kernel, rule: Callable[[Place], Sketch | None]) -> Edit | None:
-    """Return what a rule makes of the loop in which a block adds up its values."""
-    place = kernel_place(kernel)
-    sketch = rule(place) if place is not None else None
-    if place is None or sketch is None:
-        return None
-    return replace(place.edit(sketch.statement), after=sketch.after, note=sketch.note)
+    return None if place is None else _made(rule, place)
 
 
 _OF_LITERALS = frozenset({"slow_fp64", "conversions", "fp64_divisions"})
 
 
-_OF_A_KERNEL: Mapping[str | None, Callable[[Place, Finding | None], Sketch | None]] = {"low_occupancy": bounded}
+_OF_A_KERNEL: Mapping[str | None, Callable[..., Sketch | None]] = {"low_occupancy": bounded}
 
 
 _WITHOUT_A_PLACE: Mapping[str, Callable[[Kernel], Edit | None]] = {
     "blocks": grid,
     "elements": index,
     "index": indexed_constant,
-    "barrier": lambda kernel: _of_a_reduction(kernel, last_warp_alone),
-    "shuffle": lambda kernel: _of_a_reduction(kernel, with_shuffles),
+    "barrier": partial(_of_kernel, rule=last_warp_alone),
+    "shuffle": partial(_of_kernel, rule=with_shuffles),
 }
 """Kind of a move that names no line -> what finds its statement."""
 
 
+def _first_of(*rules: Callable[[Place], Sketch | None]) -> Callable[[Place], Sketch | None]:
+    """Return a rule that makes what the first of several makes."""
+    return lambda place: next((sketch for rule in rules if (sketch := rule(place)) is not None), None)
+
+
 _RULES: Mapping[str, Callable[[Place], Sketch | None]] = {
     "bank_conflicts": without_conflicts,
-    "uncoalesced_global_load": coalesced,
-    "uncoalesced_global_store": coalesced,
-    "stall_barrier": last_warp_alone,
+    "uncoalesced_global_load": _first_of(coalesced, from_large_to_small),
+    "uncoalesced_global_store": _first_of(coalesced, from_large_to_small),
+    "stall_barrier": _first_of(last_warp_alone, from_large_to_small),
     "stall_long_scoreboard": unrolled,
     "local_memory": all_unrolled,
     "unoverlapped_loads": copied_asynchronously,

@@ -8,11 +8,11 @@ from itertools import islice
 from rooflens.model.keys import function_of
 from rooflens.model.records import Edit, Kernel
 from rooflens.model.source.names import divided
-from rooflens.model.source.place import c_sources, edit_of, kernel_place, sets_an_index
+from rooflens.model.source.place import edit_of, kernel_place, sets_an_index, sources_naming
 from rooflens.model.source.text import SourceText, Statement
 
 _MOST_HOPS = 4
-_MOST_LAUNCHES = 64
+_MOST_LAUNCHES = 8
 """Launches of a kernel that are looked at."""
 
 
@@ -22,7 +22,7 @@ def grid(kernel: Kernel) -> Edit | None:
     launch = re.compile(rf"\b{name}\s*(?:<[^;{{}}]{{0,400}}?>\s*)?<<<(?P<configuration>[^;]{{0,400}}?)>>>")
     launches = (
         (file, source, one, divided(match["configuration"]))
-        for file, source in c_sources(kernel)
+        for file, source in sources_naming(kernel)
         for one in source.statements
         if one.closes != "#"
         for match in launch.finditer(source.code(one))
@@ -41,7 +41,7 @@ def _set_by(source: SourceText, statement: Statement, value: str) -> Statement:
         if re.fullmatch(r"[A-Za-z_]\w*", name := value.strip()) is None:
             break
         setting = re.compile(rf"\bdim3\s+(?:[^;=(]{{0,200}},\s*)?{name}\s*\(|(?<![\w.>])\b{name}\s*=(?!=)")
-        around = {-1, statement.scope, *(source.scopes.index(one) for one in source.around(statement))}
+        around = {-1, *source.scopes_around(statement)}
         before = [one for one in source.statements if one.start < statement.start and one.scope in around]
         setters = [(one, match) for one in before if (match := setting.search(source.code(one))) is not None]
         if not setters:

@@ -74,27 +74,28 @@ def edit_of(source: SourceText, file: str, statement: Statement) -> Edit:
     return Edit(file, first, last, tuple(line.strip() for line in shown))
 
 
-def c_sources(kernel: Kernel) -> Iterator[tuple[str, SourceText]]:
-    """Yield the C++ files of a kernel whose text is at hand."""
+def sources_naming(kernel: Kernel) -> Iterator[tuple[str, SourceText]]:
+    """Yield the C++ files of a kernel that name its function, as far as their text is at hand."""
+    name = function_of(kernel.function_name)
     for file, held in kernel.sources.items():
-        if held.text is not None and is_c_like(file):
+        if held.text is not None and name in held.text and is_c_like(file):
             yield file, parsed(held.text)
 
 
 def kernel_place(kernel: Kernel) -> Place | None:
     """Return the head of a kernel, where a file of its hot lines defines it."""
-    for file, source in c_sources(kernel):
+    for file, source in sources_naming(kernel):
         if (function := source.kernel(function_of(kernel.function_name))) is not None:
             return Place(kernel, file, source, Hotspot("line", file), function.head, function)
     return None
 
 
+_INTEGER = r"(?:const|constexpr|unsigned|signed|int|uint|auto|size_t|u?int(?:32|64)_t|long|short)"
+
+
 def sets_an_index(code: str) -> bool:
     """Return whether a statement declares an integer and sets it."""
-    return (
-        re.match(r"(?:const\s+)?(?:(?:unsigned|int|auto|size_t|uint32_t|int64_t|long)\s+)+\w+\s*=(?!=)", code)
-        is not None
-    )
+    return re.match(rf"(?:{_INTEGER}\s+)+\w+\s*=(?!=)", code) is not None
 
 
 def loop_around(place: Place) -> Statement | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -11,14 +12,72 @@ from rooflens.model.source.banks import subscripts
 from rooflens.model.source.expressions import UnknownError
 from rooflens.model.source.names import Definitions, Site, closing, divided, loop_parts
 from rooflens.model.source.place import FULL_WARP, LANES, Place, Sketch, if_none_returned, unused
-from rooflens.model.source.text import Statement
+from rooflens.model.source.text import Scope, Statement
 
 _HALVED = r"{0}\s*(?:>>=\s*1|/=\s*2|=\s*{0}\s*(?:/\s*2|>>\s*1))"
 _ENDS = r"{0}(?:\s*>\s*0|\s*>=\s*1|\s*!=\s*0)?"
+_LONGEST_STEP = 1_000
+"""Characters of a step: a longer one is no sum."""
 _STEP = re.compile(
     r"if ?\( ?(?P<thread>[A-Za-z_][\w.]*) ?< ?(?P<steps>\w+) ?\) ?"
     r"(?P<open>\{ ?)?(?P<work>[^;{}]+;) ?(?(open)\} ?)__syncthreads ?\( ?\) ?;"
 )
+
+
+_DOUBLED = r"{0}\s*(?:<<=\s*1|\*=\s*2|=\s*{0}\s*(?:\*\s*2|<<\s*1)|\+=\s*{0})"
+_INDEXED_STEP = re.compile(
+    r"(?:(?:const|unsigned|int|uint|auto|size_t) )+(?P<index>\w+) ?= ?(?P<product>[^;]+); ?"
+    r"if ?\( ?(?P=index) ?< ?(?P<threads>[^;{}()]+?) ?\) ?"
+    r"(?P<open>\{ ?)?(?P<array>\w+) ?\[ ?(?P=index) ?\] ?\+= ?(?P=array) ?\[ ?(?P=index) ?\+ ?(?P<steps>\w+) ?\] ?; ?"
+    r"(?(open)\} ?)__syncthreads ?\( ?\) ?;"
+)
+
+
+class _Loop(Struct, frozen=True):
+    """A `for` in a kernel whose blocks have a power of two of threads, in one direction.
+
+    Attributes:
+        steps: Its variable.
+        first: What that is set to.
+        parts: What stands between its brackets.
+        body: What it does, on one line.
+        after: What the kernel does behind it, on one line.
+    """
+
+    scope: Scope
+    steps: str
+    first: str
+    parts: tuple[str, str, str]
+    body: str
+    after: str
+
+    def leaves_to_one(self, thread: str) -> bool:
+        """Return whether at most one statement follows, of the first thread."""
+        pattern = rf"(?:if ?\( ?{re.escape(thread)} ?== ?0 ?\) ?\{{?[^{{}};]*; ?\}}?)?"
+        return re.fullmatch(pattern, self.after) is not None
+
+
+def _loops(place: Place) -> Iterator[_Loop]:
+    source, function, block = place.source, place.function, place.kernel.block
+    if block is None or block[1] * block[2] != 1 or block[0] < 2 * LANES or block[0] & (block[0] - 1):
+        return
+    for scope in source.scopes:
+        is_near = function.start < scope.start < function.end and scope.end - scope.start < _LONGEST_STEP
+        parts = loop_parts(source.code(scope.head)) if is_near else None
+        began = re.fullmatch(r"\s*[\w\s]*?\b([A-Za-z_]\w*)\s*=(.*)", parts[0], re.DOTALL) if parts else None
+        if parts is not None and began is not None:
+            body = " ".join(source.clean[scope.start + 1 : scope.end - 1].split())
+            after = " ".join(source.clean[scope.end : function.end - 1].split())
+            yield _Loop(scope, began[1], began[2], parts, body, after)
+
+
+def _is_thread(place: Place, site: Site, name: str, at: int) -> bool:
+    """Return whether a name stands for the number of a thread in its block."""
+    threads = place.kernel.block[0] if place.kernel.block is not None else 0
+    try:
+        return site.value(name, at).lanes == tuple(range(threads)) and not site.steps(name)
+    except UnknownError:
+        return False
 
 
 class _Halving(Struct, frozen=True):
@@ -38,29 +97,50 @@ class _Halving(Struct, frozen=True):
 
 def _halving_loops(place: Place) -> Iterator[_Halving]:
     """Yield the loops of a function that halve the threads of a block down to one, behind which one thread goes on."""
-    source, function, block = place.source, place.function, place.kernel.block
-    if block is None or block[1] * block[2] != 1 or block[0] < 2 * LANES or block[0] & (block[0] - 1):
-        return
-    site = Site(Definitions(source), place.kernel, function)
-    for scope in source.scopes:
-        parts = loop_parts(source.code(scope.head)) if function.start < scope.start < function.end else None
-        began = re.fullmatch(r"\s*[\w\s]*?\b([A-Za-z_]\w*)\s*=(.*)", parts[0], re.DOTALL) if parts else None
-        step = _STEP.fullmatch(" ".join(source.clean[scope.start + 1 : scope.end - 1].split()))
-        if parts is None or began is None or step is None or step["steps"] != began[1]:
+    site = Site(Definitions(place.source), place.kernel, place.function)
+    for loop in _loops(place):
+        step = _STEP.fullmatch(loop.body)
+        halves = re.fullmatch(_HALVED.format(loop.steps), loop.parts[2].strip())
+        ends = re.fullmatch(_ENDS.format(loop.steps), loop.parts[1].strip())
+        if step is None or step["steps"] != loop.steps or halves is None or ends is None:
             continue
-        halves = re.fullmatch(_HALVED.format(began[1]), parts[2].strip())
-        ends = re.fullmatch(_ENDS.format(began[1]), parts[1].strip())
-        after = " ".join(source.clean[scope.end : function.end - 1].split())
-        is_last = re.fullmatch(rf"(?:if ?\( ?{re.escape(step['thread'])} ?== ?0 ?\) ?\{{?[^{{}};]*; ?\}}?)?", after)
-        if halves is None or ends is None or is_last is None:
+        head, thread = loop.scope.head, step["thread"]
+        if loop.leaves_to_one(thread) and _is_thread(place, site, thread, loop.scope.start):
+            with suppress(UnknownError):
+                if place.kernel.block is not None and site.number(loop.first, head.start) == place.kernel.block[0] // 2:
+                    yield _Halving(head, loop.steps, thread, step["work"])
+
+
+def from_large_to_small(place: Place) -> Sketch | None:
+    """Add up neighbours last: steps that double over indices far apart become steps that halve over adjacent ones."""
+    site = Site(Definitions(place.source), place.kernel, place.function)
+    for loop in _loops(place):
+        step = _INDEXED_STEP.fullmatch(loop.body)
+        doubles = re.fullmatch(_DOUBLED.format(loop.steps), loop.parts[2].strip())
+        all_threads = re.fullmatch(rf"{loop.steps}\s*<\s*(.+)", loop.parts[1].strip(), re.DOTALL)
+        if step is None or step["steps"] != loop.steps or doubles is None or all_threads is None:
             continue
-        try:
-            is_whole = site.number(began[2], scope.head.start) == block[0] // 2
-            is_thread = site.value(step["thread"], scope.start).lanes == tuple(range(block[0]))
-        except UnknownError:
+        factors = sorted(re.sub(r"[\s()]", "", step["product"]).split("*"))
+        thread = next((one for one in factors if one not in {"2", loop.steps}), "")
+        head, threads = loop.scope.head, place.kernel.block[0] if place.kernel.block is not None else 0
+        if factors != sorted(("2", loop.steps, thread)) or not loop.leaves_to_one(thread):
             continue
-        if is_whole and is_thread:
-            yield _Halving(scope.head, began[1], step["thread"], step["work"])
+        limits = (loop.first, all_threads[1], step["threads"])
+        if [site.number(one, head.start) for one in limits] != [1, threads, threads]:
+            continue
+        if _is_thread(place, site, thread, loop.scope.start):
+            first = loop.parts[0][: loop.parts[0].index("=")].strip()
+            work = f"{step['array']}[{thread}] += {step['array']}[{thread} + {loop.steps}];"
+            lines = (
+                f"for ({first} = blockDim.x / 2; {loop.steps} > 0; {loop.steps} >>= 1) {{",
+                f"    if ({thread} < {loop.steps}) {work}  // in place of `{step['index']}` and its condition",
+            )
+            note = (
+                "neighbouring threads then use neighbouring elements, and the last five steps are one warp's; sums of "
+                f"floats come in another order{if_none_returned(place, head)}"
+            )
+            return Sketch(lines, note, head)
+    return None
 
 
 def last_warp_alone(place: Place) -> Sketch | None:

@@ -128,9 +128,13 @@ class SourceText:
 
     def around(self, statement: Statement) -> Iterator[Scope]:
         """Yield the scopes around a statement, the innermost first."""
+        yield from (self.scopes[at] for at in self.scopes_around(statement))
+
+    def scopes_around(self, statement: Statement) -> Iterator[int]:
+        """Yield the numbers of the scopes around a statement, the innermost first."""
         at = statement.scope
         while at >= 0:
-            yield self.scopes[at]
+            yield at
             at = self.scopes[at].parent
 
     def function_at(self, at: int) -> Scope | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from support.kernels import make_kernel
 
 from rooflens.model.records import Edit, Hotspot, Move, MoveKind, Place, SourceFile
@@ -147,6 +148,37 @@ def test_a_reduction_ends_within_a_warp() -> None:
     assert edit_without_place(SUM, "shuffle", block=(96, 1, 1)) is None
 
 
+def test_steps_that_double_become_steps_that_halve() -> None:
+    """Indices far apart become adjacent ones, where the loop is the whole sum and its threads are all of the block."""
+    text = SUM.replace(
+        "for (int half = blockDim.x / 2; half > 0; half /= 2)", "for (int half = 1; half < 128; half *= 2)"
+    ).replace(
+        "if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];",
+        "int at = half * 2 * threadIdx.x; if (at < blockDim.x) { part[at] += part[at + half]; }",
+    )
+    edit = edit_of(text, 7, "stall_barrier", (128, 1, 1))
+    assert edit.after[0] == "for (int half = blockDim.x / 2; half > 0; half >>= 1) {"
+    assert edit.after[1].startswith("    if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];")
+    for one, other in (
+        ("half * 2 * ", "half * 3 * "),
+        ("half = 1", "half = 2"),
+        ("half < 128", "half < 64"),
+        ("part[at] +=", "part[at] -="),
+    ):
+        assert edit_of(text.replace(one, other), 7, "stall_barrier", (128, 1, 1)).after == ()
+
+
+def test_the_head_of_a_kernel_is_shown_only_where_no_other_line_is() -> None:
+    """What a move changes stands in the body: a hot head, which loads the parameters, comes last."""
+    head, body = (Hotspot("line", file="/src/k.cu", line=line) for line in (3, 7))
+    move = Move("do it", "pad", finding="any", where=(Place(head, 0.6), Place(body, 0.4)))
+    both, alone = (
+        _edited(TILE, head, move, (32, 32, 1)),
+        _edited(TILE, head, replace(move, where=move.where[:1]), (32, 32, 1)),
+    )
+    assert (both and both.line, alone and alone.line) == (7, 3)
+
+
 def test_threads_change_places_only_where_nothing_depends_on_their_warp() -> None:
     """`threadIdx.x` and `threadIdx.y` are swapped where the indices say that it helps, and no shuffle is in sight."""
     text = (
@@ -155,6 +187,17 @@ def test_threads_change_places_only_where_nothing_depends_on_their_warp() -> Non
     )
     edit = edit_of(text, 4, "uncoalesced_global_load")
     assert (edit.line, edit.last_line, edit.after) == (2, 3, ("int row = threadIdx.y;", "int col = threadIdx.x;"))
+    apart = text.replace("  int col", "  int other = 1;\n  const uint col")
+    assert edit_of(apart, 5, "uncoalesced_global_load").after == (
+        "int row = threadIdx.y;",
+        "int other = 1;",
+        "const uint col = threadIdx.x;",
+    )
+    further = text.replace("  int col", "  int other = 1;\n  int more = 2;\n  int col")
+    assert edit_of(further, 6, "uncoalesced_global_load").after == (
+        "int row = threadIdx.y;  // line 2",
+        "int col = threadIdx.x;  // line 5",
+    )
     shuffled = text.replace("= a[row * n + col]", "= __shfl_sync(~0u, a[row * n + col], 0)")
     assert edit_of(shuffled, 4, "uncoalesced_global_load").after == ()
     hidden = "__device__ int lane() { return threadIdx.x; }\n" + text.replace("col] = a", "col] = lane() + a")
