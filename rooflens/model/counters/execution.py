@@ -62,6 +62,7 @@ PIPES: tuple[Counter, ...] = (
     *pipe_rows("uniform", "uniform data path", Ask("deep", "uniform instructions", chips=EVERY_CHIP - VOLTA)),
     *pipe_rows("adu", "address divergence unit", Ask("deep", "address divergence instructions")),
     *pipe_rows("cbu", "branch unit", Ask("deep", "branch instructions")),
+    *pipe_rows("tmem", "tensor memory pipe (loads and stores of tcgen05's sums)"),
     busy("alu_busy_share", "ALU pipe", "sm__pipe_alu_cycles_active", asked=(Ask("standard", later=_HEAVY_ALU),)),
     busy(
         "alu_heavy_busy_share",
