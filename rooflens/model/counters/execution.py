@@ -226,7 +226,10 @@ WARPS: tuple[Counter, ...] = (
     ),
     exact("blocks_limit_barriers", "blocks an SM can hold by barriers", "launch__occupancy_limit_barriers"),
     Counter(
-        "waves", "waves of blocks over the SMs", (Exact(("launch__waves_per_multiprocessor",)), Waves()), asked=LAUNCH
+        "waves",
+        "waves of blocks over the SMs",
+        (Exact(("launch__waves_per_multiprocessor",), above_zero=True), Waves()),
+        asked=LAUNCH,
     ),
     exact(
         "stall_samples", "warp samples taken", "smsp__pcsamp_sample_count", asked=(Ask("standard", kind="sampling"),)

@@ -15,10 +15,15 @@ from rooflens.model.counters.metric import LOAD, PEAK, SHARE, Ask
 
 
 class Exact(NamedTuple):
-    """Take the first of the stored metrics, times `scale`."""
+    """Take the first of the stored metrics, times `scale`.
+
+    Attributes:
+        above_zero: It is never zero: then zero is what a small number was rounded to, and tells nothing.
+    """
 
     names: tuple[str, ...]
     scale: float = 1.0
+    above_zero: bool = False
 
 
 class Amount(NamedTuple):
