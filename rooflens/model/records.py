@@ -767,6 +767,10 @@ class Cost(Struct, frozen=True, gc=False):
     high: float
 
 
+Limiter = Literal["registers", "shared memory", "carveout", "warps a block", "block slots", "barriers"]
+"""What keeps more blocks off an SM; the carveout is the part of L1 that a launch sets aside as shared memory."""
+
+
 class Finding(Struct, frozen=True, gc=False):
     """Why a kernel is slower than it could be, where, and what to do.
 
@@ -779,6 +783,7 @@ class Finding(Struct, frozen=True, gc=False):
         where: Lines or instructions it is at, worst first; empty if the report cannot tell.
         move: What to do, in one sentence with the kernel's own numbers.
         kind: What the move changes, in one word.
+        limiters: What keeps more blocks or warps off an SM that the move makes room in; empty for other moves.
     """
 
     id: str
@@ -791,6 +796,7 @@ class Finding(Struct, frozen=True, gc=False):
     where: tuple[Place, ...] = ()
     confidence: Confidence = "high"
     cost: Cost | None = None
+    limiters: tuple[Limiter, ...] = ()
 
     @property
     def factor(self) -> float | None:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from rooflens.format import duration
 from rooflens.model.keys import short_names
-from rooflens.model.records import Analysis, Place, Verdict, held_once, ratio
+from rooflens.model.records import Analysis, Verdict, held_once, ratio
 from rooflens.model.roofline.roofs import RoofSet, roofs_over
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
@@ -379,14 +379,3 @@ def best_move(verdict: Verdict) -> str:
 def asks_first(verdict: Verdict) -> bool:
     """Return whether the first thing to do is to collect more."""
     return verdict.best is not None and verdict.best.kind == "collect"
-
-
-def place_of_move(verdict: Verdict) -> str:
-    """Return file and line that the first move is about; empty if unknown."""
-    return place_of(verdict.best.where if verdict.best else ())
-
-
-def place_of(places: Iterable[Place]) -> str:
-    """Return file and line of the first place that has both; empty if none has."""
-    found = next((place.hotspot for place in places if place.hotspot.file and place.hotspot.line), None)
-    return f"{found.file.rpartition('/')[2]}:{found.line}" if found and found.file else ""

@@ -23,7 +23,6 @@ from rooflens.model.summary import (
     cautions,
     class_times_ns,
     identity,
-    place_of_move,
     summarize,
     time_part,
 )
@@ -32,7 +31,7 @@ from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.words.findings import confidence_words, least_sure, sureness
 from rooflens.report.words.gain_and_limit import best_gain_words, gain_figure, limit_in_short, limit_words, reason_words
-from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name
+from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name, label_of_move
 
 if TYPE_CHECKING:  # a table takes words from here, and needs no page
     from rooflens.report.content import Content
@@ -202,7 +201,7 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         limit=limit_in_short(analysis),
         move=brief_move(best_move(analysis.verdict)),
         gain=best_gain_words(analysis.verdict, group.duration_ns),
-        where=place_of_move(analysis.verdict),
+        where=label_of_move(analysis),
         figure=gain_figure(analysis.verdict.gain, group.duration_ns),
         sure=confidence_words(sure, "class and move"),
         is_sure=sure == "high",

@@ -64,6 +64,7 @@ _BY_INSTRUCTIONS: Mapping[str, str] = {
     **{name.upper(): f"inst_executed_pipe_{name}" for name in ("adu", "alu", "cbu", "fma", "fp16", "lsu", "tex", "xu")},
     "FP64": "inst_executed_pipe_fp64",
     "Uniform": "inst_executed_pipe_uniform",
+    "TMEM (Tensor Memory)": "inst_executed_pipe_tmem",
     "Tensor (FP)": "inst_executed_pipe_tensor_op_hmma",
     "Tensor (INT)": "inst_executed_pipe_tensor_op_imma",
     "Tensor (DP)": "inst_executed_pipe_tensor_op_dmma",

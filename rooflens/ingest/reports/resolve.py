@@ -299,8 +299,9 @@ def _steps(quantities: Iterable[tuple[str, Iterable[Recipe]]], stored: frozenset
 def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
     """Yield the ways of a recipe, skipping most that need a missing name."""
     match recipe:
-        case Exact(names=names, scale=scale):
-            yield from (Way((name,), "read", name, scale) for name in names if name in stored)
+        case Exact(names=names, scale=scale, above_zero=above_zero):
+            form = "peak" if above_zero else "read"
+            yield from (Way((name,), form, name, scale) for name in names if name in stored)
         case Amount():
             yield from _ways_to_amount(recipe, stored)
         case Peak():

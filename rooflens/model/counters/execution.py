@@ -62,6 +62,7 @@ PIPES: tuple[Counter, ...] = (
     *pipe_rows("uniform", "uniform data path", Ask("deep", "uniform instructions", chips=EVERY_CHIP - VOLTA)),
     *pipe_rows("adu", "address divergence unit", Ask("deep", "address divergence instructions")),
     *pipe_rows("cbu", "branch unit", Ask("deep", "branch instructions")),
+    *pipe_rows("tmem", "tensor memory pipe (loads and stores of tcgen05's sums)"),
     busy("alu_busy_share", "ALU pipe", "sm__pipe_alu_cycles_active", asked=(Ask("standard", later=_HEAVY_ALU),)),
     busy(
         "alu_heavy_busy_share",
@@ -225,7 +226,10 @@ WARPS: tuple[Counter, ...] = (
     ),
     exact("blocks_limit_barriers", "blocks an SM can hold by barriers", "launch__occupancy_limit_barriers"),
     Counter(
-        "waves", "waves of blocks over the SMs", (Exact(("launch__waves_per_multiprocessor",)), Waves()), asked=LAUNCH
+        "waves",
+        "waves of blocks over the SMs",
+        (Exact(("launch__waves_per_multiprocessor",), above_zero=True), Waves()),
+        asked=LAUNCH,
     ),
     exact(
         "stall_samples", "warp samples taken", "smsp__pcsamp_sample_count", asked=(Ask("standard", kind="sampling"),)

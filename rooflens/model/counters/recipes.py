@@ -15,10 +15,15 @@ from rooflens.model.counters.metric import LOAD, PEAK, SHARE, Ask
 
 
 class Exact(NamedTuple):
-    """Take the first of the stored metrics, times `scale`."""
+    """Take the first of the stored metrics, times `scale`.
+
+    Attributes:
+        above_zero: It is never zero: then zero is what a small number was rounded to, and tells nothing.
+    """
 
     names: tuple[str, ...]
     scale: float = 1.0
+    above_zero: bool = False
 
 
 class Amount(NamedTuple):
@@ -290,9 +295,9 @@ def sass_rows(letter: str, dtype: str) -> tuple[Counter, ...]:
     return (*rows, Counter(f"{letter}fma_peak_threads_per_s", f"peak rate of {instructions}", peaks, asked))
 
 
-def pipe_rows(pipe: str, meaning: str, asked: Ask) -> tuple[Counter, ...]:
+def pipe_rows(pipe: str, meaning: str, *asked: Ask) -> tuple[Counter, ...]:
     """Make the rows of an instruction pipe: warp instructions, their peak rate, and the busiest share of it."""
-    base, asks = f"sm__inst_executed_pipe_{pipe}", (replace(asked, forms=LOAD),)
+    base, asks = f"sm__inst_executed_pipe_{pipe}", tuple(replace(one, forms=LOAD) for one in asked)
     return (
         amount(
             f"{pipe}_inst", f"warp instructions of the {meaning}", base, f"smsp__inst_executed_pipe_{pipe}", asked=asks

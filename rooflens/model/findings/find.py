@@ -136,6 +136,7 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         where=found.where,
         confidence=found.confidence,
         cost=cost_of(facts, found.waste, found.bears_on, factor),
+        limiters=found.limiters,
     )
     return held_once(finding)
 

@@ -15,7 +15,7 @@ from rooflens.model.findings.reuse import DELIVERY
 from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, stall
 from rooflens.model.hotspots import MOST_PLACES
-from rooflens.model.records import Evidence, Hotspot, MoveKind, Place, Severity, ratio
+from rooflens.model.records import Evidence, Hotspot, Limiter, MoveKind, Place, Severity, ratio
 from rooflens.model.roofline.occupancy import (
     MOST_THREADS,
     SM_REGISTERS,
@@ -131,7 +131,7 @@ def tail_wave(facts: Facts) -> Found | None:
         severity = "note"
     elif waste < facts.limits.quarter_share:
         severity = "note" if facts.at_roof else "contributes"
-    do, kind, numbers = _fill_last_wave(facts, waves)
+    do, kind, numbers, limiters = _fill_last_wave(facts, waves)
     return Found(
         evidence=(facts.measured("waves", "waves"), _idle(facts, idle), *numbers),
         move=f"{do}: of {significant(waves)} waves (a wave fills all SMs once) the last is {percent(rest)} full, and "
@@ -140,10 +140,11 @@ def tail_wave(facts: Facts) -> Found | None:
         gain=facts.without_wait(1 / (1 - waste)),
         severity=severity,
         kind=kind,
+        limiters=limiters,
     )
 
 
-def _fill_last_wave(facts: Facts, waves: float) -> tuple[str, MoveKind, tuple[Evidence, ...]]:
+def _fill_last_wave(facts: Facts, waves: float) -> tuple[str, MoveKind, tuple[Evidence, ...], tuple[Limiter, ...]]:
     """Say how to avoid the last wave: by enough blocks per SM to save a wave, if they fit; else by its shape."""
     limits, whole = block_limits(facts.kernel), math.ceil(waves)
     now = limits[0][1] if limits else 0.0
@@ -153,7 +154,7 @@ def _fill_last_wave(facts: Facts, waves: float) -> tuple[str, MoveKind, tuple[Ev
         name: step for name, step in steps.items() if step is not None and step.to >= facts.limits.most_share * step.now
     }
     if not needed or not steps or len(known) < len(steps) or _is_full_by_design(facts):
-        return "choose a block size that fills the last wave, or write a persistent kernel", "balance", ()
+        return "choose a block size that fills the last wave, or write a persistent kernel", "balance", (), ()
     less = {name: step for name, step in known.items() if step.to < step.now}
     registers, held = less.get("registers"), less.get("shared memory")
     how = [f"at most {registers.to:.0f} registers per thread, now {registers.now:.0f}"] if registers else []
@@ -161,7 +162,7 @@ def _fill_last_wave(facts: Facts, waves: float) -> tuple[str, MoveKind, tuple[Ev
     numbers = tuple(Evidence(f"{name} now", step.now, step.unit, _SOURCES[name]) for name, step in less.items())
     room = f" ({', '.join(how)})" if how else " (a larger carveout of shared memory)"
     words = f"let SMs hold {needed} blocks at once instead of {now:.0f}, for {count(whole - 1, 'wave')}{room}"
-    return words, "occupancy", numbers
+    return words, "occupancy", numbers, tuple(less) or ("carveout",)
 
 
 def _idle(facts: Facts, idle: float) -> Evidence:
@@ -351,6 +352,7 @@ def low_occupancy(facts: Facts) -> Found | None:
         whole=facts.without_wait(more),
         severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) or is_large_tile(facts) else None,
         kind=kind,
+        limiters=tuple(limit.limiter for limit in limits),
     )
 
 
@@ -375,6 +377,7 @@ def _few_by_registers(facts: Facts) -> Found | None:
         confidence="medium",
         severity="note" if _has_warps_enough(facts) or is_large_tile(facts) else None,
         kind=kind,
+        limiters=("registers",),
     )
 
 
@@ -436,7 +439,14 @@ def _larger_blocks(facts: Facts) -> Found | None:
     found = stall(facts, "wait", do, extra=(allowed, block))
     if found is None:
         return None
-    return replace(found, gain=facts.without_wait(2.0), where=(), confidence="medium", kind="occupancy")
+    return replace(
+        found,
+        gain=facts.without_wait(2.0),
+        where=(),
+        confidence="medium",
+        kind="occupancy",
+        limiters=("warps a block",),
+    )
 
 
 def _has_warps_enough(facts: Facts) -> bool:
@@ -454,6 +464,7 @@ class _Limit(Struct, frozen=True):
         more: Warps allowed by the named step over those allowed now, as a factor; None if no step is named.
     """
 
+    limiter: Limiter
     words: str
     evidence: tuple[Evidence, ...] = ()
     more: float | None = None
@@ -474,7 +485,7 @@ def _limits(facts: Facts) -> list[_Limit]:
             described.append(wider)
             continue
         if step is None:
-            described.append(_Limit(f"{limiter} allow{'s' if limiter == 'shared memory' else ''} {now}"))
+            described.append(_Limit(limiter, f"{limiter} allow{'s' if limiter == 'shared memory' else ''} {now}"))
             continue
         more, then = ratio(min(step.blocks, room), blocks), f"{step.blocks:.0f}"
         if limiter == "registers":
@@ -493,7 +504,7 @@ def _limits(facts: Facts) -> list[_Limit]:
             Evidence(f"{limiter} now", step.now, step.unit, _SOURCES[limiter]),
             Evidence(f"{limiter} that would allow more", step.to, step.unit, "CUDA's occupancy arithmetic"),
         )
-        described.append(_Limit(words, evidence, more))
+        described.append(_Limit(limiter, words, evidence, more))
     return described
 
 
@@ -521,7 +532,7 @@ def _wider(facts: Facts, blocks: float, room: float) -> _Limit | None:
         Evidence("shared memory reserved", held, "B", "launch__shared_mem_config_size"),
         Evidence("shared memory an SM can reserve", most, "B", source),
     )
-    return _Limit(words, numbers, ratio(min(most // block, room), blocks))
+    return _Limit("carveout", words, numbers, ratio(min(most // block, room), blocks))
 
 
 def achieved_occupancy_gap(facts: Facts) -> Found | None:
@@ -533,6 +544,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     evidence = [facts.measured("achieved_occupancy", "share"), facts.measured("theoretical_occupancy", "share")]
     is_small = waves is not None and waves < facts.limits.small_grid_waves
     kind: MoveKind = "balance"
+    limiters: tuple[Limiter, ...] = ()
     fill, held = "", f"achieved occupancy is {percent(achieved)}, theoretical {percent(allowed)}"
     is_alone, block = allows_one_block(facts), facts.counter("block_size")
     is_tail = waves is not None and allowed * (tail_share(waves) or 0.0) >= facts.limits.most_share * (
@@ -552,7 +564,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         fill = f"loop over several elements per thread, as each warp executes only {executed}"
     elif is_tail and waves is not None:
         evidence.append(facts.measured("waves", "waves"))
-        fill, kind, numbers = _fill_last_wave(facts, waves)
+        fill, kind, numbers, limiters = _fill_last_wave(facts, waves)
         evidence += numbers
         fill = f"{fill}, as the last of {significant(waves)} waves leaves the slots empty"
     elif (each_ns := _short_wave_ns(facts)) is not None:
@@ -576,6 +588,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         gain=facts.without_wait(allowed / achieved),
         severity="note" if is_small or _has_warps_enough(facts) else None,
         kind=kind,
+        limiters=limiters,
     )
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.model.findings.cost import Waste, speedup, weigh
-from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Place, Severity
+from rooflens.model.records import Confidence, Evidence, Kernel, Limiter, MoveKind, Place, Severity
 from rooflens.model.verdict.facts import Facts
 
 
@@ -25,6 +25,7 @@ class Found(Struct, frozen=True):
         severity: If the rule knows better than `bears_on` tells; None otherwise.
         kind: Kind of the move, if it differs from the rule's own.
         waste: What it keeps busy in vain; where `bears_on`, `gain` and `severity` are not given it tells them.
+        limiters: As in `Finding`.
     """
 
     evidence: tuple[Evidence, ...]
@@ -38,6 +39,7 @@ class Found(Struct, frozen=True):
     severity: Severity | None = None
     kind: MoveKind | None = None
     waste: Waste | None = None
+    limiters: tuple[Limiter, ...] = ()
 
 
 def weighed(facts: Facts, found: Found) -> Found:

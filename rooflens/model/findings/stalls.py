@@ -35,7 +35,7 @@ _COHERENT_STORE = re.compile(r"(STG?\b|ATOMG?\b.*\.(EXCH|CAS)\b).*\.STRONG\b")
 
 Atomics that add are no such store: a histogram has them, too, and no block waits for it.
 """
-_NO_MATH = frozenset({"issue", "lsu", "mio", "tex", "adu", "cbu", "uniform", "fp16"})
+_NO_MATH = frozenset({"issue", "lsu", "mio", "tex", "adu", "cbu", "uniform", "fp16", "tmem"})
 """Pipes that do no arithmetic, and CUDA-core fp16, whose count is an upper bound."""
 _MEASURED_AS = {
     reason: (f"{STALL}{reason}_cycles", f"{STALL}{reason}_share", SAMPLED_AS.get(reason, reason))

@@ -159,10 +159,14 @@ def _stages(own: Sequence[Instruction], waits: Waits) -> tuple[int | None, int |
     """Return how many tiles shared memory holds, and the most that stay under way behind a wait for copies.
 
     A wait at one of several barriers that go round leaves the other stages. A loop that waits for none has no stages.
+    One that waits at a single barrier, by its own address, may have others in a loop around it.
     """
     tiles = waits.tiles
-    if rings := [waits.rings[one.offset] for one in own if one.offset in waits.rings]:
-        return max(rings), max(rings) - 1
+    waited: dict[int, set[int]] = defaultdict(set)
+    for ring in (waits.rings[one.offset] for one in own if one.offset in waits.rings):
+        waited[ring.first] |= ring.waited
+    if (stages := max(map(len, waited.values()), default=0)) > 1:
+        return stages, stages - 1
     left = max((tiles[one.offset] for one in own if one.leaves_groups is not None), default=None)
     held = (tiles[one.offset] for one in own if one.leaves_groups is None and one.offset in tiles)
     return max(held, default=None) if left is not None else None, left

@@ -251,15 +251,19 @@ def _wholes(graph: Graph, runs: Sequence[float]) -> list[_Whole]:
 
 _LIBRARY = re.compile(
     r"^(?:/usr|/opt)/|/cuda(?:-[\d.]+)?/|/targets/[\w-]+/include/|NVIDIA GPU Computing Toolkit"
-    r"|/(?:site|dist)-packages/|/(?:cutlass|cute|cub|thrust|cooperative_groups)/|/\.julia/packages/|^\w+\.jl$"
+    r"|/(?:site|dist)-packages/|/include/(?:cutlass|cute|cub|thrust|cooperative_groups)/"
+    r"|/cutlass/(?:include|tools)/|/cub/cub/|/thrust/thrust/|/\.julia/packages/|^\w+\.jl$"
 )
-"""Folders of toolkits and libraries in the names of source files; Julia's own have no folder."""
+"""Folders of toolkits and libraries in the names of source files; Julia's own have no folder.
+
+A program may stand beside a library's headers in a copy of its repository, as CUTLASS's examples do.
+"""
 
 
 @cache
 def is_library(file: str) -> bool:
     """Return whether a source file is a toolkit's or a library's, by the folders in its name."""
-    return _LIBRARY.search(file) is not None
+    return _LIBRARY.search(file.replace("\\", "/")) is not None
 
 
 def callers_of_libraries(code: MachineCode) -> dict[tuple[str, int], tuple[str, int]]:

@@ -3,14 +3,15 @@
 Who waits and who copies are mostly different warps, so that no way of control leads from one to the other: what they
 share is the address. Of that the constant part is followed, back through sums of registers to where it is written: the
 number of the stage, which goes round, and what only the launch knows count as zero. Barriers of one kind stand side by
-side, one for each stage, so that as many as are initialised from one address in use up to the next are its stages.
+side, one for each stage, so that as many as are initialised from one address in use up to the next are its stages. A
+loop that is unrolled by its stages has the number of each in the address instead: there those that it waits at count.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -37,12 +38,22 @@ class Phase(Struct, frozen=True):
     Attributes:
         producers: Positions of the copies that it counts, else the last product before a commit, else who arrives.
         copies: They are copies.
-        stages: Barriers of its kind, one for each stage; None if that is not clear.
+        ring: The barriers side by side that it is one of, one for each stage; None if that is not clear.
     """
 
     producers: tuple[int, ...]
     copies: bool
-    stages: int | None
+    ring: Ring | None
+
+
+class Ring(NamedTuple):
+    """Barriers side by side of one kind, one for each stage, and those of them that a wait is at.
+
+    A number that goes round comes to all of them. Where a loop is unrolled by its stages each wait is at one.
+    """
+
+    first: int
+    waited: frozenset[int]
 
 
 def find_phases(graph: Graph, budget: Budget) -> dict[int, Phase]:
@@ -67,12 +78,15 @@ def find_phases(graph: Graph, budget: Budget) -> dict[int, Phase]:
     bases = {address.constant for address in addresses.values() if address.goes_round}
     # Behind barriers of copies stand those by which their stages are given back.
     ends = {is_copy: sorted(bases | ((used - copied) if is_copy else copied)) for is_copy in (True, False)}
+    waited = {addresses[place] for place in about if _is(instructions[place], _WAIT)}
+    unrolled = _unrolled(instructions, {one.constant for one in waited if not one.goes_round} & copied, started)
     phases = {}
-    for address in {addresses[place] for place in about if _is(instructions[place], _WAIT)}:
+    for address in waited:
         phase = ending[address.constant]
         if address.goes_round:
-            stages = _stages(instructions, address.constant, started, ends[phase.copies])
-            phase = replace(phase, stages=stages)
+            phase = replace(phase, ring=_ring(instructions, address.constant, started, ends[phase.copies]))
+        else:
+            phase = replace(phase, ring=unrolled.get(address.constant))
         phases[address] = phase
     return {place: phases[addresses[place]] for place in about if _is(instructions[place], _WAIT)}
 
@@ -96,10 +110,10 @@ def _ending(instructions: Sequence[Instruction], places: Sequence[int], last_pro
     return Phase(tuple((copies or products or arrivals)[:_MOST_PRODUCERS]), bool(copies), None)
 
 
-def _stages(
+def _ring(
     instructions: Sequence[Instruction], address: int, started: Mapping[int, int], ends: Sequence[int]
-) -> int | None:
-    """Count the barriers side by side from an address on that are initialised alike, up to the next one in use."""
+) -> Ring | None:
+    """Return the barriers side by side from an address on that are initialised alike, up to the next one in use."""
     following = bisect_right(ends, address)
     end = ends[following] if following < len(ends) else _ADDRESS
     first = started.get(address)
@@ -111,7 +125,20 @@ def _stages(
         if other is None or _value_of(instructions[other]) != _value_of(instructions[first]):
             break
         count += 1
-    return count
+    return Ring(address, frozenset(address + number * _BARRIER_BYTES for number in range(count)))
+
+
+def _unrolled(
+    instructions: Sequence[Instruction], addresses: Iterable[int], started: Mapping[int, int]
+) -> dict[int, Ring]:
+    """Return for each of some addresses the ring that it is in with those side by side which are initialised alike."""
+    rings: dict[int, Ring] = {}
+    for address in sorted(one for one in addresses if one in started):
+        before, value = rings.get(address - _BARRIER_BYTES), _value_of(instructions[started[address]])
+        is_alike = before is not None and _value_of(instructions[started[address - _BARRIER_BYTES]]) == value
+        first = before.first if before is not None and is_alike else address
+        rings[address] = Ring(first, frozenset((address,)))
+    return rings
 
 
 def _value_of(one: Instruction) -> frozenset[int]:

@@ -17,7 +17,7 @@ from rooflens.model.inside.budget import Budget, TooManyStepsError
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import Graph
 from rooflens.model.inside.instruction import SCOREBOARDS
-from rooflens.model.inside.mbarriers import find_phases
+from rooflens.model.inside.mbarriers import Ring, find_phases
 from rooflens.model.inside.pending import Change, CopyGroups, Holders, ProductGroups, SinceBarrier
 from rooflens.model.records import Wait, WaitFound
 
@@ -72,7 +72,7 @@ class Waits(NamedTuple):
         in_flight: By offset, how many global loads are under way when an instruction issues.
         tiles: By offset, how many tiles shared memory holds where an asynchronous copy or a read of it issues: the one
             that is read, and those under way; of a wait for copies, how many it leaves under way.
-        rings: By offset of a wait for copies at an mbarrier, how many such barriers go round: one for each stage.
+        rings: By offset of a wait for copies at an mbarrier, the barriers of its stages, and those that it is at.
         products: By offset of a wait for products of four warps, how many groups it leaves under way.
         note: How far this was found; empty for everywhere.
     """
@@ -80,7 +80,7 @@ class Waits(NamedTuple):
     at: dict[int, tuple[Wait, ...]]
     in_flight: dict[int, int]
     tiles: dict[int, int]
-    rings: dict[int, int]
+    rings: dict[int, Ring]
     products: dict[int, int]
     note: str = ""
 
@@ -106,11 +106,13 @@ def find_waits(code: MachineCode, graphs: Iterable[Graph], counted_at: AbstractS
     for graph in graphs:
         function = _Function(graph, code, sampled, budget)
         try:
-            found = function.find(counted_at)
+            in_flight, tiles, rings, products = function.find(counted_at)
         except TooManyStepsError:
             return waits._replace(note=budget.came_to(gone_through, len(code.instructions)))
-        for whole, part in zip((waits.in_flight, waits.tiles, waits.rings, waits.products), found, strict=True):
-            whole.update(part)
+        waits.in_flight.update(in_flight)
+        waits.tiles.update(tiles)
+        waits.rings.update(rings)
+        waits.products.update(products)
         waits.at.update(function.waits())
         gone_through += len(graph.instructions)
     return waits
@@ -158,7 +160,9 @@ class _Function:
             if waits:
                 yield instructions[position].offset, tuple(sorted(waits, key=lambda wait: (-wait.samples, wait.pc)))
 
-    def find(self, counted_at: AbstractSet[int]) -> tuple[dict[int, int], ...]:
+    def find(
+        self, counted_at: AbstractSet[int]
+    ) -> tuple[dict[int, int], dict[int, int], dict[int, Ring], dict[int, int]]:
         """Find what each sample waits for; return the function's part of `Waits`, from `in_flight` to `products`.
 
         Raises:
@@ -299,7 +303,7 @@ class _Function:
             self._wait_for(groups.awaited(state, leaves), _OF_PRODUCTS, place)
         return left
 
-    def _find_by_mbarriers(self) -> dict[int, int]:
+    def _find_by_mbarriers(self) -> dict[int, Ring]:
         """Name in place of a wait at an mbarrier what ends its phase: copies, products, or who arrives.
 
         Returns:
@@ -313,9 +317,9 @@ class _Function:
                     every = sorted({one for phase in ends for one in phase.producers})
                     found[reason] = self._of_those_that_ran(every)[:_MOST_PRODUCERS], "mbarrier"
         return {
-            self._graph.instructions[place].offset: phase.stages
+            self._graph.instructions[place].offset: phase.ring
             for place, phase in phases.items()
-            if phase.copies and phase.stages is not None
+            if phase.copies and phase.ring is not None
         }
 
     def _find_by_registers(self, unclear: Sequence[tuple[int, str]]) -> None:

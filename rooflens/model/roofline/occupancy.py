@@ -15,9 +15,9 @@ from typing import Literal
 from msgspec import Struct
 
 from rooflens.model.counters.execution import WARP_THREADS
-from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel, Limiter
 
-LIMITERS: dict[str, str] = {
+LIMITERS: dict[str, Limiter] = {
     "blocks_limit_registers": "registers",
     "blocks_limit_smem": "shared memory",
     "blocks_limit_warps": "warps a block",
@@ -45,8 +45,8 @@ class Occupancy(Struct, frozen=True):
 
     achieved: float | None = None
     theoretical: float | None = None
-    block_limits: tuple[tuple[str, float], ...] = ()
-    limiters: tuple[str, ...] = ()
+    block_limits: tuple[tuple[Limiter, float], ...] = ()
+    limiters: tuple[Limiter, ...] = ()
     waves: float | None = None
     tail_share: float | None = None
 
@@ -65,19 +65,19 @@ def find_occupancy(kernel: Kernel) -> Occupancy:
     )
 
 
-def block_limits(kernel: Kernel) -> tuple[tuple[str, float], ...]:
+def block_limits(kernel: Kernel) -> tuple[tuple[Limiter, float], ...]:
     """Return each resource with the blocks that an SM can hold by it, the scarcest first."""
     return _block_limits(*map(kernel.counters.get, LIMITERS))
 
 
 @lru_cache(maxsize=1024)
-def _block_limits(*blocks: float | None) -> tuple[tuple[str, float], ...]:
+def _block_limits(*blocks: float | None) -> tuple[tuple[Limiter, float], ...]:
     """Sort the blocks by the resources of `LIMITERS`; launches of few shapes ask again and again."""
     known = ((text, limit) for text, limit in zip(LIMITERS.values(), blocks, strict=True) if limit is not None)
     return tuple(sorted(known, key=lambda limit: limit[1]))
 
 
-def occupancy_limiters(kernel: Kernel) -> tuple[str, ...]:
+def occupancy_limiters(kernel: Kernel) -> tuple[Limiter, ...]:
     """Name the scarcest resources, the first of `LIMITERS` first.
 
     Shared memory is left out where the program uses none and something else allows no more blocks. Empty if every

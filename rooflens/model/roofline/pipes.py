@@ -17,7 +17,7 @@ _ROWS = tuple((row.key, row.unit, row.shares, row.amount or "") for row in PIPE_
 """The individual rows: every kernel passes through all of them."""
 
 
-_SLOTS = frozenset({"issue", "lsu", "tex", "adu", "cbu", "uniform", "mio"})
+_SLOTS = frozenset({"issue", "lsu", "tex", "adu", "cbu", "uniform", "mio", "tmem"})
 """What an instruction passes on its way to the pipes that compute: alone, they leave the busiest open."""
 _ALONE = frozenset({"tensor_pipe", "fp64_pipe", "fp16_pipe", *(row.key for row in PIPE_ROWS if row.part_of)})
 """Pipes that lists of a few counters hold: how busy the others are, they do not say."""

@@ -114,6 +114,7 @@ PIPE_ROWS: tuple[PipeRow, ...] = (
     _instruction_pipe("adu", "address divergence unit"),
     _instruction_pipe("cbu", "branch unit"),
     _instruction_pipe("uniform", "uniform data path"),
+    _instruction_pipe("tmem", "tensor memory pipe"),
     PipeRow("mio", "memory instruction queue", "inst", ("mio_issue_share", "mio_return_share")),
     PipeRow("fma", "FMA pipe", "cycle", ("fma_busy_share", "fma_heavy_busy_share"), runs=("fp32", "fp16")),
     PipeRow("fp64_pipe", "FP64 pipe", "cycle", ("fp64_busy_share",), runs=("fp64", "tensor_fp64")),

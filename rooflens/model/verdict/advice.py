@@ -230,6 +230,12 @@ _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
         ),
         _Move("use fewer special functions, or approximate ones", "instructions", only_if=_has_no_usual_function),
     ),
+    "tmem": (
+        _Move(
+            "load sums from tensor memory once, in the widest shape of `tcgen05.ld`, and rescale them there less often",
+            "instructions",
+        ),
+    ),
     "issue": (
         _Move(
             "issue fewer instructions: vector loads, unrolled loops, less index arithmetic",

@@ -60,6 +60,7 @@ _NVIDIA_PIPES = {
     "ADU": "adu",
     "CBU": "cbu",
     "Uniform": "uniform",
+    "TMEM (Tensor Memory)": "tmem",
 }
 """How NVIDIA's rule calls a pipe -> its key here."""
 _RUNS = {row.key: row.runs for row in PIPE_ROWS if row.runs}

@@ -280,7 +280,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         return (*asked, *moves) if facts.bound == "unknown" else moves
     ordered = _in_order(facts, *_with_its_wait(costing, _at_limiter(facts, costing)), unmeasured=unmeasured)
     moves = tuple(each_once(beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))))
-    moves = tuple(spelt(facts, _with_fewer_bytes(facts, costing, moves)))
+    moves = tuple(spelt(facts, _with_fewer_bytes(facts, costing, moves), {one.id: one.limiters for one in costing}))
     can_collect = not_profiled(kernel.compute_capability) is None
     is_open = unmeasured and can_collect
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None

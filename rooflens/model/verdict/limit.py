@@ -24,7 +24,7 @@ from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.counters.memory import NS_PER_S
 from rooflens.model.failed import failure_words
 from rooflens.model.records import FAR, Kernel, Limit, UnitFloor, held_once, ratio
-from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.roofline.datasheets import datasheet_of, load_datasheets
 from rooflens.model.roofline.flops import (
     SCALAR_COUNTERS,
     TENSOR_NOISE_SHARE,
@@ -285,16 +285,27 @@ def _is_read_again(facts: Facts, arithmetic: Sequence[_Side], moved_ns: float) -
     Where that is not known, matrix work that takes a good part of the time of its traffic moves more than a tiled
     product would.
     """
-    gpu, top = datasheet_of(facts.kernel.gpu), at_top_clock(facts.kernel)
-    if gpu is not None and gpu.dram_size is not None and top is not None:
-        held, moved = gpu.dram_size.value, moved_ns / NS_PER_S * top.value
-        if (facts.counter("dram_read_bytes") or 0.0) > held or moved > 2 * held:
-            return True
+    if _is_beyond_memory(facts, moved_ns):
+        return True
     math_ns = max((side.floor_ns for side in arithmetic), default=moved_ns)
     if moved_ns <= math_ns or not _is_matrix_product(facts):
         return False
     asked = ratio(facts.levels["l2"].amount_bytes, facts.levels["dram"].amount_bytes)
     return math_ns >= facts.limits.quarter_share * moved_ns if asked is None else asked >= facts.limits.far_more
+
+
+def _is_beyond_memory(facts: Facts, moved_ns: float) -> bool:
+    """Return whether more is read than the memory holds, or twice as much moved, of any GPU that it may have run on."""
+    kernel, top = facts.kernel, at_top_clock(facts.kernel)
+    named, read_bytes = datasheet_of(kernel.gpu), facts.counter("dram_read_bytes") or 0.0
+    sheets = (
+        [named] if named else [one for one in load_datasheets() if one.compute_capability == kernel.compute_capability]
+    )
+    held = [(one.dram_size.value, one.dram_bandwidth.value) for one in sheets if one.dram_size is not None]
+    moved_s = moved_ns / NS_PER_S
+    return bool(held) and all(
+        read_bytes > size or moved_s * (peak if top is None else top.value) > 2 * size for size, peak in held
+    )
 
 
 def _is_matrix_product(facts: Facts) -> bool:

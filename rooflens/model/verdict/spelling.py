@@ -5,13 +5,13 @@ Moves of kernels on tensor cores or with asynchronous copies say it, and `docs/k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
-from rooflens.model.records import Move, MoveKind, Spelling
+from rooflens.model.records import Limiter, Move, MoveKind, Spelling
 from rooflens.model.verdict.facts import Facts
 
 Step = Literal[
@@ -27,6 +27,10 @@ Step = Literal[
     "persistent",
     "split",
     "registers",
+    "shared",
+    "carveout",
+    "warps",
+    "spills",
     "narrower",
 ]
 
@@ -154,10 +158,45 @@ LADDER: tuple[Rung, ...] = (
     ),
     Rung(
         "registers",
-        "warps and registers",
+        "fewer registers a thread",
         {
             (7, 0): Spelling(
-                "threads of a block, `__launch_bounds__`", "`TileShape`, `WarpShape`", "`num_warps`, `maxnreg`"
+                "`__launch_bounds__` with blocks of an SM", "`MinBlocksPerMultiprocessor`, `WarpShape`", "`maxnreg`"
+            ),
+        },
+    ),
+    Rung(
+        "shared",
+        "less shared memory a block",
+        {
+            (7, 0): Spelling("a smaller tile along K, or fewer buffers of it", "`TileShape`", "`BLOCK_K`"),
+            (8, 0): Spelling(
+                "fewer stages, or a smaller tile along K", "`Stages`, `TileShape`", "`num_stages`, `BLOCK_K`"
+            ),
+            (9, 0): Spelling(
+                "fewer stages, or a smaller tile along K", "`StageCount<n>`, `TileShape`", "`num_stages`, `BLOCK_K`"
+            ),
+        },
+    ),
+    Rung(
+        "carveout",
+        "more of L1 as shared memory",
+        {(7, 0): Spelling("`cudaFuncAttributePreferredSharedMemoryCarveout`", None, None)},
+    ),
+    Rung(
+        "warps",
+        "other warps a block",
+        {
+            (7, 0): Spelling("threads of a block", "`TileShape`, `WarpShape`", "`num_warps`"),
+            (9, 0): Spelling("threads of a block", "`TileShape`", "`num_warps`"),
+        },
+    ),
+    Rung(
+        "spills",
+        "values kept in registers",
+        {
+            (7, 0): Spelling(
+                "fewer fragments a warp, `__launch_bounds__`", "`TileShape`, `WarpShape`", "`num_warps`, `maxnreg`"
             ),
             (9, 0): Spelling("`setmaxnreg` by role, `__launch_bounds__`", "`TileShape`", "`num_warps`, `maxnreg`"),
         },
@@ -185,11 +224,18 @@ _STEP_OF: Mapping[MoveKind, Step] = {
     "cache": "order",
     "balance": "persistent",
     "blocks": "split",
-    "occupancy": "registers",
-    "spill": "registers",
+    "spill": "spills",
     "precision": "narrower",
 }
-"""Kind of a move -> the step that it is; more loads in flight are copies at first, and more stages then."""
+"""Kind of a move -> the step that it is; what others are, `_steps` tells by the kernel."""
+_STEP_OF_LIMITER: Mapping[Limiter, Step] = {
+    "registers": "registers",
+    "shared memory": "shared",
+    "carveout": "carveout",
+    "warps a block": "warps",
+    "block slots": "warps",
+}
+"""What keeps more blocks off an SM -> the step that makes room for them."""
 
 
 def spelling_of(step: Step, capability: tuple[int, int]) -> Spelling | None:
@@ -199,15 +245,41 @@ def spelling_of(step: Step, capability: tuple[int, int]) -> Spelling | None:
     return known[-1] if known else None
 
 
-def spelt(facts: Facts, moves: Iterable[Move]) -> Iterator[Move]:
-    """Add to moves what they are called: to all of a kernel on tensor cores or with asynchronous copies."""
+def spelt(facts: Facts, moves: Iterable[Move], limiters: Mapping[str, Sequence[Limiter]]) -> Iterator[Move]:
+    """Add to moves what they are called: to all of a kernel on tensor cores or with asynchronous copies.
+
+    Args:
+        facts: The kernel.
+        moves: Its moves.
+        limiters: By the id of a finding, what its move makes room in.
+    """
     does = facts.does
     is_such = does.uses_tensor_cores or bool(does.copies) or (facts.tensor_use or 0.0) >= facts.limits.negligible_share
     for move in moves:
-        step = _STEP_OF.get(move.kind)
-        if move.kind == "inflight":
-            step = "stages" if does.copies else "copies"
-        if move.spelling is None and step is not None and (is_such or move.kind == "tensor"):
-            yield replace(move, spelling=spelling_of(step, facts.kernel.capability))
-        else:
-            yield move
+        steps = (
+            _steps(facts, move.kind, limiters.get(move.finding or "", ()))
+            if move.spelling is None and (is_such or move.kind == "tensor")
+            else ()
+        )
+        spellings = [spelling for step in steps if (spelling := spelling_of(step, facts.kernel.capability))]
+        yield replace(move, spelling=_joined(spellings)) if spellings else move
+
+
+def _steps(facts: Facts, kind: MoveKind, limiters: Sequence[Limiter]) -> Iterable[Step]:
+    """Return the steps of a move: more loads in flight are copies at first, and more stages then.
+
+    Of more blocks or warps on an SM they are those that make room in what limits them.
+    """
+    match kind:
+        case "inflight":
+            return ("stages",) if facts.does.copies else ("copies",)
+        case "occupancy":
+            return dict.fromkeys(_STEP_OF_LIMITER[one] for one in limiters if one in _STEP_OF_LIMITER)
+        case _:
+            return (_STEP_OF[kind],) if kind in _STEP_OF else ()
+
+
+def _joined(spellings: Sequence[Spelling]) -> Spelling:
+    """Join what several steps are called, each word once."""
+    ways = zip(*map(astuple, spellings), strict=True)
+    return Spelling(*("; ".join(dict.fromkeys(filter(None, way))) or None for way in ways))

@@ -17,7 +17,7 @@ from rooflens.model.knowledge.families import TITLES, family_page, named_page
 from rooflens.model.knowledge.items import find_item, names_of
 from rooflens.model.needs import untold
 from rooflens.model.predict.other_gpu import type_answer
-from rooflens.model.records import Analysis, AnalyzedReport, Finding, Move, Verdict
+from rooflens.model.records import Analysis, AnalyzedReport, Finding, Inside, Move, Verdict
 from rooflens.model.roofline.occupancy import block_smem_bytes, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes, total_ns_of
@@ -146,7 +146,7 @@ def verdict_document(verdict: Verdict, time_ns: float | None) -> Document:
 
 def finding_document(finding: Finding) -> Document:
     """Say a finding, with what to do about it."""
-    return (paragraph(_finding(finding), f"{fmt.sentence_case(plain(finding.move))}."),)
+    return (paragraph(_finding(finding, None), f"{fmt.sentence_case(plain(finding.move))}."),)
 
 
 def answer(view: KernelView) -> Document:
@@ -375,7 +375,10 @@ def _findings(view: KernelView) -> Document:
     analysis = view.analysis
     asked = {move.text for move in analysis.verdict.moves}
     items = tuple(
-        Item(_finding(one), () if one.move in asked else (f"{fmt.sentence_case(plain(one.move))}.",))
+        Item(
+            _finding(one, analysis.kernel.inside),
+            () if one.move in asked else (f"{fmt.sentence_case(plain(one.move))}.",),
+        )
         for one in costing(analysis)
     )
     tabulated = bool(shares(analysis))
@@ -439,16 +442,16 @@ def _minor(analysis: Analysis) -> Iterator[str]:
     )
     rest = [finding for finding in notes if finding.id != NVIDIA_RULE]  # the caveats name those
     for finding in rest[:NOTES_SHOWN]:
-        number = shown(finding).numbers[:1]
+        number = shown(finding, analysis.kernel.inside).numbers[:1]
         yield f"{finding.title} ({number[0]})" if number else finding.title
     yield from hardly_one(analysis)
     if len(rest) > NOTES_SHOWN:
         yield f"{len(rest) - NOTES_SHOWN} more"
 
 
-def _finding(finding: Finding) -> Words:
+def _finding(finding: Finding, inside: Inside | None) -> Words:
     """Write a finding in full: title, gain, its numbers with their counters, and its places."""
-    said = shown(finding)
+    said = shown(finding, inside)
     gain = f", {said.gain}" if said.gain else ""
     numbers: list[Words] = [
         (plain(number), *((" (", code(source), ")") if source and not _follows(source, said.sources[at:]) else ()))

@@ -64,14 +64,14 @@ def _change(kernel: Kernel, number: int, move: Move, edit: Edit) -> Document:
         if at == last:
             rows += [ExcerptLine(0, f"{' ' * indent}{new}", "new") for new in edit.after]
     title = (f"Move {number}, ", *_place(kernel, edit.file, edit.line))
-    return (Excerpt(title, tuple(rows)), *((paragraph(*said),) if (said := [*_edit_words(move, edit)]) else ()))
+    return (Excerpt(title, tuple(rows)), *((paragraph(*said),) if (said := [*_edit_words(kernel, move, edit)]) else ()))
 
 
-def _edit_words(move: Move, edit: Edit) -> Iterator[Words]:
+def _edit_words(kernel: Kernel, move: Move, edit: Edit) -> Iterator[Words]:
     if edit.ways_before is not None and move.where:
         today, then = (None if ways is None else fmt.significant(ways) for ways in (edit.ways_before, edit.ways_after))
         after = "" if then is None else f", and {then} with the sketch"
-        place = code(place_label(move.where[0].hotspot))
+        place = code(place_label(move.where[0].hotspot, kernel.inside))
         yield "Replayed from the addresses of a block, ", place, f" takes {today} passes an access, as counted{after}."
     if edit.after:
         note = f"{fmt.sentence_case(plain(edit.note))}. " if edit.note else ""

@@ -162,7 +162,7 @@ def _row(row: Ranked, live: Live, common: _Common, *, begins: bool) -> Opportuni
         parts=tuple((one, ns / total_ns) for one, ns in kernel.class_ns.items()) if total_ns else (),
         members=tuple(map(_member, kernel.members[:MEMBERS_SHOWN])),
         more=max(0, len(kernel.members) - MEMBERS_SHOWN),
-        items=tuple(_finding(shown(finding)) for finding in costing(kernel.analysis)),
+        items=tuple(_finding(shown(finding, kernel.analysis.kernel.inside)) for finding in costing(kernel.analysis)),
         live=live._replace(
             head=(head.lead, head.name, head.joint, head.said),
             gain=gain.factor if gain else 0.0,

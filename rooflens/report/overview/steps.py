@@ -9,10 +9,11 @@ from pathlib import PurePath
 from rooflens import format as fmt
 from rooflens.model.predict.other_gpu import type_answer
 from rooflens.model.ranking import worth_a_line
-from rooflens.model.summary import KernelSummary, place_of_move
+from rooflens.model.summary import KernelSummary
 from rooflens.report.content import Content
 from rooflens.report.document import Span, Words, code, few
 from rooflens.report.summary import caveats, failure_counts
+from rooflens.report.words.labels import label_of_move
 from rooflens.report.words.worth import worth_words
 
 MOST_LINES = 3
@@ -38,7 +39,7 @@ def type_lines(content: Content) -> list[Words]:
 def command_line(first: Sequence[KernelSummary], place: Sequence[str]) -> str:
     """Name the command that shows where a kernel spends its time, if its first move has no place; else the page."""
     given = " ".join(shlex.quote(text) for text in place) if len(place) <= _MOST_PLACES else "PATH..."
-    if any(kernel.analysis.kernel.hotspots and not place_of_move(kernel.analysis.verdict) for kernel in first):
+    if any(kernel.analysis.kernel.hotspots and not label_of_move(kernel.analysis) for kernel in first):
         return f"`rooflens hotspots {given}` shows the lines or instructions that take their time"
     return f"`rooflens report {given} -o page.html` draws each of them, with its findings and what they stand on"
 

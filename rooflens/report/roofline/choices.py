@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Gain, MoveKind
-from rooflens.model.summary import place_of
 from rooflens.report.plane.plane import Point
+from rooflens.report.words.labels import label_of_first
 
 
 class Choice(Struct, frozen=True):
@@ -29,12 +29,14 @@ def choices(analysis: Analysis) -> tuple[Choice, ...]:
 
     Nobody who calls a library can make the latter.
     """
+    inside = analysis.kernel.inside
     moves = [
-        Choice(move.text, move.kind, move.gain, place_of(move.where), move.finding) for move in analysis.verdict.moves
+        Choice(move.text, move.kind, move.gain, label_of_first(move.where, inside), move.finding)
+        for move in analysis.verdict.moves
     ]
     said = {move.finding for move in moves}
     more = (
-        Choice(finding.move, finding.kind, finding.gain, place_of(finding.where), finding.id)
+        Choice(finding.move, finding.kind, finding.gain, label_of_first(finding.where, inside), finding.id)
         for finding in analysis.findings
         if finding.gain and finding.id not in said and not analysis.library
     )

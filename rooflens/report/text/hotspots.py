@@ -27,6 +27,7 @@ from rooflens.report.data import csv_text, json_text
 from rooflens.report.document import Block, Column, Document, Paragraph, Table, Words, code
 from rooflens.report.kernel.source import in_context
 from rooflens.report.words.inside import wait_words
+from rooflens.report.words.labels import line_label
 
 SCHEMA_VERSION = 1
 GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
@@ -171,11 +172,8 @@ _NUMBERS: Mapping[str, tuple[Callable[[Kernel, Hotspot], str], tuple[str, ...]]]
 """Heading -> what writes the cell, and the measures, at least one of which must be present."""
 
 
-def _line(_: Kernel, hotspot: Hotspot) -> str:
-    if hotspot.file is None:
-        return MISSING
-    name = hotspot.file.replace("\\", "/").rpartition("/")[2]
-    return f"{name}:{hotspot.line}"
+def _line(kernel: Kernel, hotspot: Hotspot) -> str:
+    return line_label(hotspot, kernel.inside) or MISSING
 
 
 _PLACES: Mapping[Grain, Mapping[str, Callable[[Kernel, Hotspot], str]]] = {

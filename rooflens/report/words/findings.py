@@ -10,7 +10,7 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
-from rooflens.model.records import Analysis, Confidence, Finding, Hotspot, Severity, Verdict
+from rooflens.model.records import Analysis, Confidence, Finding, Hotspot, Inside, Severity, Verdict
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.report.words.gain_and_limit import gain_words
 from rooflens.report.words.labels import evidence_words, place_label
@@ -90,8 +90,8 @@ def costing(analysis: Analysis) -> Iterator[Finding]:
     return (finding for finding in analysis.findings if finding.severity != "note")
 
 
-def shown(finding: Finding) -> ShownFinding:
-    """Put a finding into words."""
+def shown(finding: Finding, inside: Inside | None) -> ShownFinding:
+    """Put a finding into words, its places by what is known of the kernel's code."""
     return ShownFinding(
         id=finding.id,
         title=fmt.sentence_case(finding.title),
@@ -103,7 +103,7 @@ def shown(finding: Finding) -> ShownFinding:
         sources=tuple(number.source for number in finding.evidence),
         move=finding.move,
         places=tuple(
-            ShownPlace(place_label(place.hotspot), fmt.percent(place.share), code_of(place.hotspot))
+            ShownPlace(place_label(place.hotspot, inside), fmt.percent(place.share), code_of(place.hotspot))
             for place in finding.where
         ),
     )

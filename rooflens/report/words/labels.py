@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rooflens import format as fmt
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.hotspots import caller_of
 from rooflens.model.knowledge.items import find_item
-from rooflens.model.records import Evidence, Hotspot, Inside
+from rooflens.model.records import Analysis, Evidence, Hotspot, Inside, Place
 from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of, is_open
 
 UNITS: Mapping[str, str] = {"FLOP": "FLOP", "op": "OP"}
@@ -47,18 +47,37 @@ def file_label(file: str) -> str:
     return _SEPARATORS.split(file)[-1]
 
 
-def place_label(hotspot: Hotspot, inside: Inside | None = None) -> str:
+def place_label(hotspot: Hotspot, inside: Inside | None) -> str:
     """Name a place in the code: `adamw.cu:95`, the function, or the offset of an instruction in it: `+0x1a0`.
 
     A line of a library is named by the program's own that calls it, if one looked inside: `gemm.cu:74, in mma.hpp:91`.
     """
-    if (caller := caller_of(inside, hotspot)) is not None:
-        return f"{file_label(caller[0])}:{caller[1]}, in {place_label(hotspot)}"
-    if hotspot.by == "line" and hotspot.file and hotspot.line is not None:
-        return f"{file_label(hotspot.file)}:{hotspot.line}"
+    is_called = caller_of(inside, hotspot) is not None
+    if (hotspot.by == "line" or is_called) and (line := line_label(hotspot, inside)):
+        return line
     if hotspot.pc is not None:
         return f"+{hotspot.pc:#x}"
     return hotspot.function or ""
+
+
+def line_label(hotspot: Hotspot, inside: Inside | None) -> str:
+    """Name the line of a place as `place_label` does, also of an instruction; empty without line information."""
+    if not hotspot.file or hotspot.line is None:
+        return ""
+    line = f"{file_label(hotspot.file)}:{hotspot.line}"
+    caller = caller_of(inside, hotspot)
+    return line if caller is None else f"{file_label(caller[0])}:{caller[1]}, in {line}"
+
+
+def label_of_first(places: Iterable[Place], inside: Inside | None) -> str:
+    """Name the line of the first place that has one; empty if none has."""
+    return next(filter(None, (line_label(place.hotspot, inside) for place in places)), "")
+
+
+def label_of_move(analysis: Analysis) -> str:
+    """Name the line that the first move of a kernel is about; empty if unknown."""
+    best = analysis.verdict.best
+    return label_of_first(best.where if best else (), analysis.kernel.inside)
 
 
 _EVIDENCE_NAMES: Mapping[str, str] = {

@@ -11,6 +11,7 @@ from support.machine_code import control, listed, machine_code
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import flow
 from rooflens.model.inside.look import look_inside
+from rooflens.model.inside.loops import is_library
 from rooflens.model.records import Hotspot, Inside, Loop
 from rooflens.report.words.labels import place_label
 
@@ -106,6 +107,19 @@ def test_a_hot_line_of_a_library_is_named_by_the_line_that_calls_it() -> None:
     inside = look_inside(machine_code(code, [8, 8, 8], samples={0: 1.0, 1: 5.0}))
     assert place_label(Hotspot("line", header, 9), inside) == "gemm.cu:70, in mma.h:9"
     assert place_label(Hotspot("line", "/home/me/gemm.cu", 40), inside) == "gemm.cu:40"
+
+
+def test_a_program_beside_the_headers_of_a_library_is_no_library() -> None:
+    """An example in a copy of CUTLASS is the reader's own code, its `include` is not, on either system's paths."""
+    own = ("/root/cutlass/examples/13_fused/b2b_gemm.h", "/home/me/cutlass/mine.cu", "/home/me/cub/scan.cu")
+    theirs = (
+        "/root/cutlass/include/cutlass/arch/mma_sm80.h",
+        "/src/3rdparty/cutlass/include/cute/tensor.hpp",
+        "C:\\me\\cutlass\\include\\cute\\tensor.hpp",
+        "/usr/local/cuda-12.8/include/cub/block/block_scan.cuh",
+    )
+    assert [file for file in own if is_library(file)] == []
+    assert [file for file in theirs if not is_library(file)] == []
 
 
 def test_a_call_that_nothing_returns_from_is_a_jump() -> None:

@@ -82,6 +82,35 @@ def test_stages_are_the_barriers_that_are_started_side_by_side() -> None:
     assert not [body for body in bodies if not body.is_matrix and body.stages is not None]
 
 
+def test_stages_that_a_loop_is_unrolled_by_are_the_barriers_that_it_waits_at() -> None:
+    """Two waits a trip at barriers of copies by their own addresses are two stages; one alone tells nothing."""
+    started = (*_STARTED[:-1], "@P6 BRA ->20")
+    waits = ("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR10], R4", "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR10+0x8], R4")
+    copies = ("UIADD3 UR5, UPT, UPT, UR10, 0x8, URZ", "UTMALDG.2D [UR4], [UR18]")
+    for second, stages in ((waits[1], 2), (waits[0], None)):
+        code = listed(
+            *started,
+            waits[0],  # 11: the loop
+            "@!P0 BRA ->11",
+            "HGMMA.64x256x16.F32 R24, gdesc[UR8], R24, gsb0",
+            second,
+            "@!P0 BRA ->14",
+            "HGMMA.64x256x16.F32 R24, gdesc[UR8], R24, gsb0",
+            "WARPGROUP.DEPBAR.LE gsb0, 0x1",
+            "@P2 BRA ->11",
+            "EXIT",
+            "UMOV UR5, UR10",  # 20: the loop of those that copy
+            "UTMALDG.2D [UR4], [UR18]",
+            *copies,
+            "@P2 BRA ->20",
+            "EXIT",
+        )
+        runs = [1.0] * 11 + [8.0] * 8 + [1.0] + [8.0] * 5 + [1.0]
+        inside = look_inside(machine_code(code, runs))
+        bodies = [loop.anatomy for loop in inside.loops if loop.anatomy is not None and loop.anatomy.is_matrix]
+        assert [body.stages for body in bodies] == [stages]
+
+
 def test_a_wait_for_products_names_those_of_the_groups_that_it_waits_for() -> None:
     """A wait that leaves one group is for the products of trips before; the last one for all."""
     inside = _look(stall_gmma={20: 5.0, 21: 1.0, 25: 3.0})

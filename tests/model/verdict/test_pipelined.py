@@ -57,6 +57,24 @@ def test_moves_of_tensor_kernels_say_what_people_write() -> None:
     assert [one.spelling for one in others] == [None] * len(others)
 
 
+def test_more_blocks_are_spelt_by_what_keeps_them_off_an_sm() -> None:
+    """Where shared memory does, nobody is sent to registers, nor to `setmaxnreg`, which makes room for no block."""
+    wave = {"waves": 1.5, "sm_cycles_active_avg": 7e4, "sm_cycles_elapsed_avg": 1e5, "sm_count": 100.0}
+    wave |= {"tensor_active_share": 0.4, "dram_bus_share": 0.3, "block_size": 128.0, "grid_size": 300.0, **_WAITS}
+    limits = {"theoretical_occupancy": 0.17, "blocks_limit_warps": 12.0, "blocks_limit_blocks": 24.0}
+    few = {"blocks_limit_registers": 2.0, "registers_per_thread": 255.0}
+    held = {"blocks_limit_smem": 2.0, "smem_per_block_bytes": 4.2e4, "sm_smem_bytes": 1e5}
+    cases = {
+        "`num_stages`, `BLOCK_K`": held | {"blocks_limit_registers": 4.0, "registers_per_thread": 128.0},
+        "`maxnreg`": few | {"blocks_limit_smem": 8.0},
+    }
+    for triton, launch in cases.items():
+        spelt = move(judged({**wave, **limits, **launch}), "occupancy").spelling
+        assert spelt is not None
+        assert spelt.triton == triton
+        assert "setmaxnreg" not in (spelt.cuda or "")
+
+
 def test_the_page_of_tensor_kernels_holds_the_table_of_the_code() -> None:
     """Steps, chips and what they are called on the page are those that moves say."""
     page = (Path(__file__).parents[3] / "docs" / "kernels" / "tensor-cores.md").read_text(encoding="utf-8")

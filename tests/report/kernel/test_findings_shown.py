@@ -76,7 +76,12 @@ def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
 def test_titles_begin_as_pipes_are_written() -> None:
     """A title begins with a capital, or with a type as it is written elsewhere."""
     titles = ("fp64 divisions", "bf16 x", "fpga", "")
-    assert [shown(replace(STRIDED, title=title)).title for title in titles] == ["FP64 divisions", "BF16 x", "Fpga", ""]
+    assert [shown(replace(STRIDED, title=title), None).title for title in titles] == [
+        "FP64 divisions",
+        "BF16 x",
+        "Fpga",
+        "",
+    ]
 
 
 def test_no_move_stands_twice() -> None:
@@ -130,10 +135,10 @@ def test_a_unit_that_the_name_holds_is_not_said_again() -> None:
 
 def test_places_have_short_names() -> None:
     """A line is named by its file without folders, an instruction by its offset, a function by its name."""
-    assert place_label(LINE) == "copy.cu:88"
-    assert place_label(Hotspot("line", file="/a/b/int.jl", line=7)) == "int.jl:7"
-    assert place_label(Hotspot("sass", file="/a/k.cu", line=3, pc=416, sass="LDG.E R2, [R4]")) == "+0x1a0"
-    assert place_label(Hotspot("function", function="k")) == "k"
+    assert place_label(LINE, None) == "copy.cu:88"
+    assert place_label(Hotspot("line", file="/a/b/int.jl", line=7), None) == "int.jl:7"
+    assert place_label(Hotspot("sass", file="/a/k.cu", line=3, pc=416, sass="LDG.E R2, [R4]"), None) == "+0x1a0"
+    assert place_label(Hotspot("function", function="k"), None) == "k"
 
 
 def test_code_is_one_short_line() -> None:

@@ -111,7 +111,7 @@ def shares_words(analysis: Analysis) -> str:
 
 def _finding(finding: Finding, analysis: Analysis) -> str:
     """Name a finding with its gain and the numbers that fit whole; the first move gives its own numbers."""
-    said = shown(finding)
+    said = shown(finding, analysis.kernel.inside)
     if finding.move == best_move(analysis.verdict):
         return plain(said.title, FINDING_WIDTH)
     briefs = [said.brief(numbers) for numbers in range(NUMBERS_SHOWN, -1, -1)]
