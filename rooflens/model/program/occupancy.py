@@ -209,21 +209,19 @@ class Gpu:
                         kind, end_ns = other, running[0]
             if end_ns > moment_ns:
                 break
-            if is_counted:
+            if is_counted and end_ns != self._now_ns:
                 self._spend(end_ns)
             if kind == KERNEL:
                 self._credit(heappop(kernels))
             else:
                 heappop(self._others[kind])
                 self._other_count -= 1
-        if is_counted:
+        if is_counted and moment_ns != self._now_ns:
             self._spend(moment_ns)
 
     def _spend(self, until_ns: int) -> None:
         """Give the time up to a moment to what runs."""
         spent_ns, self._now_ns = until_ns - self._now_ns, until_ns
-        if not spent_ns:
-            return
         kernels, others = len(self._kernels), self._others
         kind, known = KERNEL if kernels else _IDLE, kernels
         if kernels:

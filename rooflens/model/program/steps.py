@@ -301,8 +301,14 @@ class Log:
         """Return when the first kernel or graph of each GPU began, and the last ended."""
         found: dict[int, tuple[int, int]] = {}
         devices = [device for device, _ in self._lane_of]
-        columns = zip(self._starts, self._ends, self._lanes, strict=True)
-        kernels = ((start, end, devices[lane]) for start, end, lane in columns)
+        of_lane: dict[int, list[int]] = {}
+        for start, end, lane in zip(self._starts, self._ends, self._lanes, strict=True):
+            known = of_lane.get(lane)
+            if known is None:
+                of_lane[lane] = [start, end]
+            elif end > known[1]:
+                known[1] = end
+        kernels = ((start, end, devices[lane]) for lane, (start, end) in of_lane.items())
         graphs = (
             (one.start_ns, one.start_ns + one.duration_ns, one.device) for one in others if _KINDS[one.kind] != COPY
         )
