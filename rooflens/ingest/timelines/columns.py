@@ -118,11 +118,14 @@ class Launches:
     def at(self, key: Any) -> int:
         """Return the index of an ID."""
         index = self.of.get(key)
-        if index is None:
-            index = self.of[key] = len(self.threads)
-            self.threads.append(UNSEEN)
-            self.starts.append(0)
-            self.ends.append(0)
+        return self.add(key) if index is None else index
+
+    def add(self, key: Any) -> int:
+        """Return the index of an ID that has none yet."""
+        index = self.of[key] = len(self.threads)
+        self.threads.append(UNSEEN)
+        self.starts.append(0)
+        self.ends.append(0)
         return index
 
     def moment(self, index: int) -> int:
@@ -275,7 +278,8 @@ class Columns:
                 self.runtime.add(thread, start, duration, self._text(event.name or ""))
             if not kind.launches or event.args is None or (key := id_of(event.args.correlation)) is None:
                 continue
-            index = launches.at(key)
+            if (index := launches.of.get(key)) is None:
+                index = launches.add(key)
             if (known := launches.threads[index]) == UNSEEN:
                 self._kept_count += 1
                 launches.threads[index] = thread
@@ -311,7 +315,11 @@ class Columns:
             kernels.streams.append(index_of(event.tid if args.stream is UNSET else args.stream))
             kernels.names.append(name)
             kernels.shapes.append(shape)
-            kernels.launches.append(NONE if correlation is None else launches.at(correlation))
+            if correlation is None:
+                kernels.launches.append(NONE)
+            else:
+                launch = launches.of.get(correlation)
+                kernels.launches.append(launches.add(correlation) if launch is None else launch)
             kernels.externals.append(None if args.external == correlation else args.external)
             kernels.collectives.append(NONE if args.collective is None else self._collective(args))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from rooflens.ingest.timelines.spans import NONE, Spans, opened_at
@@ -39,6 +40,9 @@ class TracedHost:
         trace = self._trace
 
         def spans_of(spans: Spans, name: Callable[[int], str]) -> Iterator[tuple[HostSpan, ...]]:
+            if thread not in spans.by_thread:
+                yield from repeat((), len(moments))
+                return
             starts, ends, facts = spans.starts, spans.ends, spans.facts
             around = spans.around(spans.in_order(thread), moments)
             yield from opened_at((HostSpan(name(facts[at]), starts[at], ends[at]) for at in around), moments)

@@ -51,6 +51,7 @@ class Spans:
         self.starts, self.ends = array("q"), array("q")
         self.facts = array("I")
         self.by_thread: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
+        self._in_order: dict[int, Sequence[int]] = {}
 
     def add(self, thread: int, start_ns: int, duration_ns: int, fact: int) -> None:
         """Add the next event."""
@@ -64,11 +65,13 @@ class Spans:
         return self.ends[event] - self.starts[event]
 
     def in_order(self, thread: int) -> Sequence[int]:
-        """Return the events of a thread in the order in which they began."""
+        """Return the events of a thread in the order in which they began; no more may be added then."""
+        if thread in self._in_order:
+            return self._in_order[thread]
         own, start = self.by_thread.get(thread, ()), self.starts.__getitem__
-        if all(map(le, map(start, own), map(start, islice(own, 1, None)))):
-            return own
-        return array("I", sorted(own, key=start))
+        is_ordered = all(map(le, map(start, own), map(start, islice(own, 1, None))))
+        self._in_order[thread] = own if is_ordered else array("I", sorted(own, key=start))
+        return self._in_order[thread]
 
     def around(self, events: Iterable[int], moments: Sequence[int]) -> Iterator[int]:
         """Yield those of some events, in the order in which they began, that contain one of some ordered moments."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -75,20 +75,32 @@ _Size: TypeAlias = "tuple[int, str, int]"
 class _Called:
     """An operator with its operands, and how often it was called with them."""
 
-    __slots__ = ("count", "operands", "operator", "work")
+    __slots__ = ("count", "is_fusible", "operands", "operator", "work")
 
     def __init__(self, event: KernelEvent) -> None:
         self.operator, self.operands, self.work, self.count = event.operator, event.operands, _work_of(event), 0
+        self.is_fusible = self.work is not None and _is_fusible(event.operator)
 
 
 class _Made:
     """One call as its kernels run."""
 
-    __slots__ = ("call", "called", "kernel", "module", "time_ns")
+    __slots__ = ("called", "kernel", "module", "time_ns")
 
     def __init__(self, event: KernelEvent, called: _Called) -> None:
-        self.call, self.kernel, self.module, self.called = event.call, event.name, event.module, called
+        self.kernel, self.module, self.called = event.name, event.module, called
         self.time_ns = event.duration_ns
+
+
+class _Stream:
+    """The last call of a stream, and the one before it; None for those that cannot be fused."""
+
+    __slots__ = ("before", "call", "last")
+
+    def __init__(self) -> None:
+        self.call = 0
+        self.before: _Made | None = None
+        self.last: _Made | None = None
 
 
 class _Pair:
@@ -112,30 +124,31 @@ class Fusing:
 
     def __init__(self) -> None:
         self._called: dict[tuple[str | None, int], _Called] = {}
-        self._made: dict[tuple[int, int], list[_Made]] = {}
+        self._streams: defaultdict[tuple[int, int], _Stream] = defaultdict(_Stream)
         self._pairs: dict[tuple[str | None, str | None, Tensor], _Pair] = {}
         self._looked: dict[tuple[_Called, _Called], _Pair | None] = {}
 
     def take(self, event: KernelEvent) -> None:
         """Add a launch."""
-        stream = event.device, event.stream
-        made = self._made.get(stream)
-        if made and event.call and made[-1].call == event.call:
-            made[-1].time_ns += event.duration_ns
+        stream = self._streams[event.device, event.stream]
+        if event.call and event.call == stream.call:
+            if stream.last is not None:
+                stream.last.time_ns += event.duration_ns
             return
-        if made is not None and len(made) > 1:
-            self._look(*made)
-            del made[0]
+        self._look(stream)
         if not event.call or event.operands is None:
-            self._made.pop(stream, None)
+            stream.call, stream.last = 0, None
             return
         key = event.operator, id(event.operands)
         called = self._called.get(key) or self._called.setdefault(key, _Called(event))
         called.count += 1
-        self._made.setdefault(stream, []).append(_Made(event, called))
+        stream.call, stream.last = event.call, _Made(event, called) if called.is_fusible else None
 
-    def _look(self, first: _Made, second: _Made) -> None:
-        """Keep two calls if the second could take the first one in."""
+    def _look(self, stream: _Stream) -> None:
+        """Keep the last two calls of a stream if the second could take the first one in."""
+        first, second, stream.before = stream.before, stream.last, stream.last
+        if first is None or second is None:
+            return
         key = first.called, second.called
         if key not in self._looked:
             between = _between(*key)
@@ -149,10 +162,9 @@ class Fusing:
 
     def fusions(self, gpu: Datasheet | None, floors: Floors, wall_ns: float | None) -> tuple[Fusion, ...]:
         """Return the pairs, most to save first; none without a GPU, or without the time of the program."""
-        for made in self._made.values():
-            if len(made) > 1:
-                self._look(*made)
-        self._made.clear()
+        for stream in self._streams.values():
+            self._look(stream)
+        self._streams.clear()
         if gpu is None or not wall_ns:
             return ()
         spare = self._spare()
@@ -207,7 +219,7 @@ def _between(first: _Called, second: _Called) -> Tensor | None:
     """Return the tensor that the second call could take in from the first one; None if it cannot."""
     if first.work is None or second.work is None or len(first.work.written) != 1:
         return None
-    if not _is_fusible(first.operator) or not _is_fusible(second.operator) or _are_of_a_list(first, second):
+    if _are_of_a_list(first, second):
         return None
     between = first.work.written[0]
     if between.elements < _LEAST_ELEMENTS:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from operator import attrgetter
 from statistics import median, median_low
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rooflens.model.keys import bare_name
 from rooflens.model.program.occupancy import COMMUNICATION, COPY, GRAPH, KERNEL, UNKNOWN, Credited, Gaps, Gpu, Occupancy
@@ -44,7 +45,7 @@ class Row(Credited, Protocol):
 
 def measure(
     timeline: Timeline | Totals,
-    watch: Callable[[KernelEvent, int], Row] | None = None,
+    watch: Callable[[KernelEvent, int, Alike], Row] | None = None,
     watch_other: Callable[[BusyEvent], None] = lambda _: None,
 ) -> Measured:
     """Sum a timeline up: the busy time and the gaps of each GPU, and each kernel and shape.
@@ -54,15 +55,15 @@ def measure(
 
     Args:
         timeline: What was recorded; of totals only launches and their times are known.
-        watch: Called with each launch in its order, and for how many ns its GPU was idle before it; returns what gets
-            its part of the time.
+        watch: Called with each launch in its order, for how many ns its GPU was idle before it, and what it is alike;
+            returns what gets its part of the time.
         watch_other: Called with each copy, memset or graph in its order.
     """
     if isinstance(timeline, Totals):
         return Measured(timeline.unprofiled(), Occupancy(), ())
     gpus: defaultdict[int, Gpu] = defaultdict(Gpu)
     groups: dict[tuple[str, Shape, Shape], _Group] = {}
-    alike: dict[tuple[object, ...], _Alike] = {}
+    alike: dict[tuple[object, ...], Alike] = {}
     has_graphs = False
     for event in _in_order(timeline.kernels, timeline.others):
         gpu, end_ns = gpus[event.device], event.start_ns + event.duration_ns
@@ -73,19 +74,23 @@ def measure(
             gpu.run(end_ns, kind)
             watch_other(event)
             continue
-        origin = event.nvtx_range, event.operator, event.module, event.code
-        what = event.name, event.grid, event.block, *origin
+        (name, grid, block, _, _, _, stream, nvtx_range, operator, module, code, _, operands, *_) = event
+        # Equal operands are one, which the first launch of the alike keeps.
+        what = name, grid, block, nvtx_range, operator, module, code, id(operands)
         if (same := alike.get(what)) is None:
-            short = bare_name(event.name)
-            key = short, event.grid, event.block
+            short = bare_name(name)
+            key = short, grid, block
             group = groups.get(key) or groups.setdefault(key, _Group(short))
-            same = alike[what] = _Alike(group, origin, event.operator or short)
+            same = alike[what] = Alike(event, group, operator or short)
             group.alike.append(same)
         group = same.group
         same.count += 1
-        group.add(event)
+        same.time_ns += event.duration_ns
+        group.times_ns.append(event.duration_ns)
+        group.gaps_ns.append(0)
+        group.streams.add(stream)
         gap_ns = gpu.reach(event.start_ns, group, is_work=True, call=event.launched_by, before=same.before)
-        row = None if watch is None else watch(event, gap_ns)
+        row = None if watch is None else watch(event, gap_ns, same)
         gpu.run(end_ns, COMMUNICATION if row is not None and row.is_communication else KERNEL, group, row)
     worked = [gpu for gpu in gpus.values() if gpu.has_worked]
     occupancies = [gpu.finish() for gpu in worked]
@@ -135,35 +140,33 @@ def _begin(event: KernelEvent | BusyEvent) -> tuple[int, int]:
     return event.start_ns, event.duration_ns
 
 
-_Origin: TypeAlias = "tuple[str | None, str | None, str | None, str | None]"
-"""The ranges, operator, module and code of a launch."""
+@dataclass(slots=True, eq=False)
+class Alike:
+    """The launches that differ only by when and where they ran: what they share is looked up once.
 
+    Attributes:
+        first: The first of them.
+        group: What counts them.
+        before: What the gaps before them are named after.
+        count, time_ns: How many they are, and their time.
+    """
 
-@dataclass(slots=True)
-class _Alike:
-    """The launches that differ only by when they ran: what they share is looked up once."""
-
+    first: KernelEvent
     group: _Group
-    origin: _Origin
     before: str
     count: int = 0
+    time_ns: int = 0
 
 
 @dataclass(slots=True)
 class _Group:
-    """The launches of a kernel in one shape, as they are iterated."""
+    """The launches of a kernel in one shape, as they are iterated; `gaps_ns` has the gaps before and after each."""
 
     name: str
     times_ns: array[int] = field(default_factory=lambda: array("q"))
     gaps_ns: array[int] = field(default_factory=lambda: array("q"))
     streams: set[int] = field(default_factory=set)
-    alike: list[_Alike] = field(default_factory=list)
-
-    def add(self, event: KernelEvent) -> None:
-        """Count one launch; `gaps_ns` gets the sum of the gaps before and after it."""
-        self.times_ns.append(event.duration_ns)
-        self.gaps_ns.append(0)
-        self.streams.add(event.stream)
+    alike: list[Alike] = field(default_factory=list)
 
     def counted(self, grid: Shape, block: Shape) -> LaunchCount:
         """Return what there is to say of all launches."""
@@ -180,16 +183,16 @@ class _Group:
             high_ns=ordered[round(last * 0.9)],
             total_ns=sum(ordered),
             streams=tuple(sorted(self.streams)),
-            nvtx_range=self._most(0),
-            operator=self._most(1),
-            module=self._most(2),
-            code=self._most(3),
+            nvtx_range=self._most(attrgetter("nvtx_range")),
+            operator=self._most(attrgetter("operator")),
+            module=self._most(attrgetter("module")),
+            code=self._most(attrgetter("code")),
         )
 
-    def _most(self, place: int) -> str | None:
+    def _most(self, part: Callable[[KernelEvent], str | None]) -> str | None:
         """Return the most common known origin of the launches."""
         counter: Counter[str] = Counter()
         for one in self.alike:
-            if (origin := one.origin[place]) is not None:
+            if (origin := part(one.first)) is not None:
                 counter[origin] += one.count
         return next((origin for origin, _ in counter.most_common(1)), None)

@@ -92,6 +92,7 @@ class Gpu:
         self._spent = [0] * 6
         self._after_work = [0] * 6
         self._overlap_after_work = 0
+        self._is_more = False
         self._gaps_kept = 0
         self._gap_after_work: tuple[Timed, int, int] | None = None
         self._copy_gaps_after_work: list[int] = [0, 0]
@@ -125,8 +126,11 @@ class Gpu:
                 self._now_ns = start_ns
                 self._reached_ns, self._last = max(self._reached_ns, start_ns), None
             return 0
-        gap_ns = max(0, start_ns - self._reached_ns)
-        if gap_ns:
+        gap_ns = start_ns - self._reached_ns
+        if gap_ns <= 0:
+            gap_ns = 0
+        else:
+            self._is_more = True
             self.gaps.starts.append(self._reached_ns)
             self.gaps.ends.append(start_ns)
             self.gaps.calls.append(call)
@@ -139,7 +143,7 @@ class Gpu:
             if group is not None:
                 group.gaps_ns[-1] += gap_ns
         self._end_until(start_ns)
-        if is_work:
+        if is_work and self._is_more:
             self._keep_after_work()
         return gap_ns
 
@@ -173,6 +177,7 @@ class Gpu:
 
     def _keep_after_work(self) -> None:
         """Count what came since the last work: now more has come."""
+        self._is_more = False
         self._gaps_kept = len(self.gaps.starts)
         if self._gap_after_work is not None:
             group, launch, gap_ns = self._gap_after_work
@@ -185,12 +190,11 @@ class Gpu:
             self.gaps_ns[None] += gap_ns
             self.gap_counts[None] += number
             self._copy_gaps_after_work = [0, 0]
-        if any(self._after_work):
-            for kind, after_ns in enumerate(self._after_work):
-                self._spent[kind] += after_ns
-                self._after_work[kind] = 0
-            self.overlap_ns += self._overlap_after_work
-            self._overlap_after_work = 0
+        for kind, after_ns in enumerate(self._after_work):
+            self._spent[kind] += after_ns
+            self._after_work[kind] = 0
+        self.overlap_ns += self._overlap_after_work
+        self._overlap_after_work = 0
 
     def _end_until(self, moment_ns: int, *, is_counted: bool = True) -> None:
         """End all that ends by a moment, in order, and go there."""
@@ -205,21 +209,19 @@ class Gpu:
                         kind, end_ns = other, running[0]
             if end_ns > moment_ns:
                 break
-            if is_counted:
+            if is_counted and end_ns != self._now_ns:
                 self._spend(end_ns)
             if kind == KERNEL:
                 self._credit(heappop(kernels))
             else:
                 heappop(self._others[kind])
                 self._other_count -= 1
-        if is_counted:
+        if is_counted and moment_ns != self._now_ns:
             self._spend(moment_ns)
 
     def _spend(self, until_ns: int) -> None:
         """Give the time up to a moment to what runs."""
         spent_ns, self._now_ns = until_ns - self._now_ns, until_ns
-        if not spent_ns:
-            return
         kernels, others = len(self._kernels), self._others
         kind, known = KERNEL if kernels else _IDLE, kernels
         if kernels:
@@ -231,6 +233,7 @@ class Gpu:
             self._spent[kind] += spent_ns
             self.overlap_ns += spent_ns if known > 1 else 0
         else:
+            self._is_more = True
             self._after_work[kind] += spent_ns
             self._overlap_after_work += spent_ns if known > 1 else 0
 

@@ -17,7 +17,7 @@ from rooflens.model.program.grouping import Group, GroupedBy, grouped
 from rooflens.model.program.idle import Idle, causes_of
 from rooflens.model.program.kernels import ProgramKernel, in_order, to_profile
 from rooflens.model.program.lanes import Drawing, Lanes
-from rooflens.model.program.measure import measure
+from rooflens.model.program.measure import Alike, measure
 from rooflens.model.program.parts import Parts, parted
 from rooflens.model.program.rows import Row, Rows, Stretch
 from rooflens.model.program.steps import Step, StepsBy
@@ -165,8 +165,8 @@ def read_program(
     rows = Rows(chooser, Collecting(timeline))
     drawing = Drawing() if is_drawn else None
 
-    def drawn(event: KernelEvent, gap_ns: int) -> Row:
-        row = rows.take(event, gap_ns)
+    def drawn(event: KernelEvent, gap_ns: int, alike: Alike) -> Row:
+        row = rows.take(event, gap_ns, alike)
         if drawing is not None:
             drawing.take(event, row.index)
         return row

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter, defaultdict
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from itertools import repeat
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -30,10 +31,14 @@ if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Forecast
     from rooflens.model.program.call import Sums
     from rooflens.model.program.communication import Collecting
+    from rooflens.model.program.measure import Alike
     from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.model.selecting import Chooser
     from rooflens.model.unprofiled import Shape
     from rooflens.model.verdict_classes import Bound
+
+_CALLS_AHEAD = 4096
+"""Calls for which room is made at once."""
 
 STRETCH_LAUNCHES = 8
 """So many consecutive launches, each shorter than the gap before it, make a launch-bound stretch."""
@@ -45,8 +50,8 @@ AT_FLOOR = 1.33
 _NUMBER = re.compile(r"\d+")
 
 
-_SHAPE, _MODULE, _CODE, _RANGES = itemgetter(0, 1), itemgetter(2), itemgetter(3), itemgetter(4)
-"""Parts of what launches of a row have in common."""
+_SHAPE = attrgetter("grid", "block")
+_MODULE, _CODE, _RANGES = attrgetter("module"), attrgetter("code"), attrgetter("nvtx_range")
 
 _T = TypeVar("_T")
 
@@ -86,8 +91,7 @@ class Row:
         self.gap_ns = self.launch_gap_ns = 0
         self.wall_ns = 0.0
         self.is_communication = False
-        self._alike: dict[tuple[Shape, Shape, str | None, str | None, str | None], list[int]] = {}
-        """Launches and their time, by grid, block, and origin: module, code and ranges."""
+        self.alike: list[Alike] = []
 
     def add(self, event: KernelEvent, gap_ns: int, place: int) -> None:
         """Count a launch."""
@@ -96,20 +100,14 @@ class Row:
         self.places.append(place)
         self.gap_ns += gap_ns
         self.launch_gap_ns += gap_ns if gap_ns <= LAUNCH_GAP_NS else 0
-        what = event.grid, event.block, event.module, event.code, event.nvtx_range
-        if (known := self._alike.get(what)) is None:
-            self._alike[what] = [1, event.duration_ns]
-        else:
-            known[0] += 1
-            known[1] += event.duration_ns
 
-    def _by(self, part: Callable[[tuple[Any, ...]], _T]) -> dict[_T, list[int]]:
+    def _by(self, part: Callable[[KernelEvent], _T]) -> dict[_T, list[int]]:
         """Add up launches and their time by a part of what they have in common."""
         found: dict[_T, list[int]] = {}
-        for what, (count, time_ns) in self._alike.items():
-            sums = found.setdefault(part(what), [0, 0])
-            sums[0] += count
-            sums[1] += time_ns
+        for one in self.alike:
+            sums = found.setdefault(part(one.first), [0, 0])
+            sums[0] += one.count
+            sums[1] += one.time_ns
         return found
 
     def shapes(self) -> tuple[OfShape, ...]:
@@ -137,7 +135,7 @@ class Row:
         shapes: dict[tuple[Shape, Shape], list[int]] = self._by(_SHAPE)
         return max(shapes, key=lambda shape: shapes[shape][0])
 
-    def origin(self, part: Callable[[tuple[Any, ...]], str | None]) -> str | None:
+    def origin(self, part: Callable[[KernelEvent], str | None]) -> str | None:
         """Return the origin of most of its time, among known ones."""
         counter: Counter[str] = Counter()
         for found, (_, time_ns) in self._by(part).items():
@@ -145,7 +143,7 @@ class Row:
                 counter[found] += time_ns
         return counter.most_common(1)[0][0] if counter else None
 
-    def kind_of_origin(self, part: Callable[[tuple[Any, ...]], str | None]) -> str | None:
+    def kind_of_origin(self, part: Callable[[KernelEvent], str | None]) -> str | None:
         """Return the same for numbered origins: those that differ only by number are one, with `*` for it."""
         alike: defaultdict[str, set[str]] = defaultdict(set)
         counter: Counter[str] = Counter()
@@ -173,9 +171,9 @@ class Rows:
         self.collecting = collecting
         self.fusing = Fusing()
         self._rows: dict[_Key, Row] = {}
-        self._alike: dict[tuple[str, str | None, int, str | None], tuple[Row, str]] = {}
+        self._alike: dict[Alike, tuple[Row, str]] = {}
         self._launched: Counter[str] = Counter()
-        self._call_ns: defaultdict[int, int] = defaultdict(int)
+        self._call_ns = array("q")
         self._first_ns: int | None = None
         self._open: dict[int, list[tuple[KernelEvent, int]]] = {}
         self._stretches: list[Stretch] = []
@@ -184,16 +182,16 @@ class Rows:
         self.odd_count = 0
         self.log = Log()
 
-    def take(self, event: KernelEvent, gap_ns: int) -> Row:
-        """Add a launch, and the idle time of its GPU before it; return its row."""
-        # Equal operands are one, which its row keeps.
-        what = event.name, event.operator, id(event.operands), event.nvtx_range
-        row, function = self._alike.get(what) or self._row(event, what)
+    def take(self, event: KernelEvent, gap_ns: int, alike: Alike) -> Row:
+        """Add a launch, the idle time of its GPU before it, and what it is alike; return its row."""
+        row, function = self._alike.get(alike) or self._row(alike)
         place = self._launched[function]
         row.add(event, gap_ns, place)
         self._launched[function] = place + 1
         self.log.take(event, row.index)
         if event.operands is not None:
+            if event.call >= len(self._call_ns):
+                self._call_ns.extend(repeat(0, event.call + _CALLS_AHEAD - len(self._call_ns)))
             self._call_ns[event.call] += event.duration_ns
         if self._first_ns is None:
             self._first_ns = event.start_ns
@@ -202,23 +200,25 @@ class Rows:
         self.collecting.take(event, gap_ns, waits=row.is_communication)
         return row
 
-    def _row(self, event: KernelEvent, what: tuple[str, str | None, int, str | None]) -> tuple[Row, str]:
-        """Return the row of launches that have something in common, and the function of their kernel."""
+    def _row(self, alike: Alike) -> tuple[Row, str]:
+        """Return the row of launches that are alike, and the function of their kernel."""
+        event = alike.first
         is_in_range = self._chooser is None or self._chooser.is_in_range(event.nvtx_range or "")
-        key = *what[:3], sums_around(event.operator, event.nvtx_range), is_in_range
+        sums = sums_around(event.operator, event.nvtx_range)
+        key = event.name, event.operator, id(event.operands), sums, is_in_range
         row = self._rows.get(key)
         if row is None:
             row = self._rows[key] = Row(event, len(self._rows))
         function = function_of(bare_name(event.name))
         row.is_communication = waits_for_ranks(function)
-        found = self._alike[what] = row, function
+        row.alike.append(alike)
+        found = self._alike[alike] = row, function
         return found
 
     def _follow(self, event: KernelEvent, gap_ns: int) -> None:
         """Continue or end a stretch of launches that come too slowly."""
-        waits = event.duration_ns < gap_ns <= LAUNCH_GAP_NS
         known = self._open.get(event.device)
-        if not waits:
+        if not event.duration_ns < gap_ns <= LAUNCH_GAP_NS:
             if known is not None:
                 self._end(event.device)
         elif known is None:

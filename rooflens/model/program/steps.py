@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from heapq import merge
@@ -301,8 +301,14 @@ class Log:
         """Return when the first kernel or graph of each GPU began, and the last ended."""
         found: dict[int, tuple[int, int]] = {}
         devices = [device for device, _ in self._lane_of]
-        columns = zip(self._starts, self._ends, self._lanes, strict=True)
-        kernels = ((start, end, devices[lane]) for start, end, lane in columns)
+        of_lane: dict[int, list[int]] = {}
+        for start, end, lane in zip(self._starts, self._ends, self._lanes, strict=True):
+            known = of_lane.get(lane)
+            if known is None:
+                of_lane[lane] = [start, end]
+            elif end > known[1]:
+                known[1] = end
+        kernels = ((start, end, devices[lane]) for lane, (start, end) in of_lane.items())
         graphs = (
             (one.start_ns, one.start_ns + one.duration_ns, one.device) for one in others if _KINDS[one.kind] != COPY
         )
@@ -369,10 +375,11 @@ class Log:
         count = len(heads) if whole else len(heads) - 1
         if count < 2:
             return steps, None
-        for at, start in enumerate(self._starts):
-            step = bisect_right(begins, start) - 1
-            if 0 <= step < count and (end_ns is None or start < end_ns):
-                steps[at] = step
+        ends = [*begins[1:count], begins[count] if count < len(begins) else end_ns]
+        for step, (begin, end) in enumerate(zip(begins, ends, strict=False)):
+            first = bisect_left(self._starts, begin)
+            stop = len(steps) if end is None else bisect_left(self._starts, end)
+            steps[first:stop] = array("i", [step]) * (stop - first)
         return steps, "repetition"
 
 
