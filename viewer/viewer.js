@@ -148,14 +148,18 @@ addEventListener("drop", (event) => {
   open([...event.dataTransfer.files]);
 });
 
-async function openLinked(place) {
-  const address = new URL(place, location.href);
-  if (address.origin !== location.origin) return fail("error: `?report=` names another place\n\nhint: only a file beside this page can be linked to");
-  const response = await fetch(address).catch(() => undefined);
-  if (!response?.ok) return fail(`error: there is no \`${place}\` beside this page`);
-  open([new File([await response.blob()], decodeURIComponent(address.pathname.split("/").at(-1)))]);
+async function openLinked(places) {
+  const files = [];
+  for (const place of places) {
+    const address = new URL(place, location.href);
+    if (address.origin !== location.origin) return fail("error: `?report=` names another place\n\nhint: only a file beside this page can be linked to");
+    const response = await fetch(address).catch(() => undefined);
+    if (!response?.ok) return fail(`error: there is no \`${place}\` beside this page`);
+    files.push(new File([await response.blob()], decodeURIComponent(address.pathname.split("/").at(-1))));
+  }
+  open(files);
 }
 
 start();
-const linked = new URLSearchParams(location.search).get("report");
-if (linked) openLinked(linked);
+const linked = new URLSearchParams(location.search).getAll("report");
+if (linked.length) openLinked(linked);
