@@ -1,6 +1,8 @@
 // Hands files to the worker, and shows what comes back. A worker can be ended at any time: the next one starts at once.
 const $ = (id) => document.getElementById(id);
 const SECTIONS = ["empty", "working", "text", "frames"];
+// What had the focus goes with its section: it moves to the next thing to press.
+const NEXT = { empty: "#files", working: "#cancel", text: "[data-view=text]", frames: "[data-view=page]" };
 
 let worker, opened, number = 0, waiting;
 
@@ -39,7 +41,7 @@ function hear(answer) {
     opened.page = answer.text;
     draw(answer.text);
     $("views").hidden = $("saves").hidden = false;
-    view("page");
+    view("page"); // last, for what is hidden takes no focus
   } else if (answer.kind === "text") {
     $("text").textContent = answer.text || answer.messages;
   } else if (answer.kind === "data") {
@@ -84,6 +86,7 @@ function draw(html) {
 function show(wanted) {
   for (const id of SECTIONS) $(id).hidden = id !== wanted;
   $("again").hidden = wanted === "empty" || wanted === "working";
+  document.querySelector(NEXT[wanted]).focus({ preventScroll: true });
 }
 
 function view(name) {

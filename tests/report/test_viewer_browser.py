@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from browsing import faults
 from click.testing import CliRunner
 from support.hostile import RAN, SCRIPTS
 from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report
@@ -257,6 +258,59 @@ def test_text_of_a_hostile_report_is_not_run(page: Page, files: dict[str, Path])
     assert frame is not None
     for place in (page, frame):
         assert place.evaluate(f"{RAN.partition('=')[0]} === undefined")
+
+
+def test_keys_alone_lead_through_it_and_the_focus_is_never_lost(page: Page, files: dict[str, Path]) -> None:
+    """After each step the focus is on the next thing to press: cancel, the page, its text, another file."""
+    focus = "document.activeElement.id || document.activeElement.dataset.view"
+    page.set_input_files("#files", files["cudaCode__profile"])
+    page.locator("#working").wait_for()
+    assert page.evaluate(focus) == "cancel"
+    page.locator("body[data-done]:has(#working[hidden])").wait_for(state="attached")
+    assert page.evaluate(focus) == "page"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert (page.evaluate(focus), page.locator("#text").is_visible()) == ("text", True)
+    for wanted in ("save", "save-data", "again"):
+        page.keyboard.press("Tab")
+        assert page.evaluate(focus) == wanted
+    page.keyboard.press("Space")
+    assert (page.evaluate(focus), page.locator("#empty").is_visible()) == ("files", True)
+    with page.expect_file_chooser():
+        page.keyboard.press("Enter")
+
+
+def test_no_state_has_a_fault_that_axe_finds(page: Page, files: dict[str, Path], axe: str) -> None:
+    """Empty, working, page, text and error, light and dark, at 1440 and 390: nothing serious in the viewer's parts."""
+    found = {}
+
+    def look(state: str) -> None:
+        for width in (1440, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                found[state, width, scheme] = faults(page, axe)
+                wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                assert wide <= 0, (state, width)
+
+    page.locator("summary").click()
+    look("empty")
+    page.locator("summary").click()
+    page.set_input_files("#files", [files[name] for name in NAMES])
+    page.locator("#working").wait_for()
+    look("working")
+    assert page.locator("#working").is_visible()
+    page.locator("#cancel").click()
+    open_files(page, files["cudaCode__profile"])
+    look("page")
+    page.locator("[data-view=text]").click()
+    look("text")
+    page.locator("#again").click()
+    open_files(page, files["damaged"])
+    look("error")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.emulate_media(color_scheme="null")
+    assert {state: some for state, some in found.items() if some} == {}
 
 
 def test_reading_can_be_cancelled(page: Page, files: dict[str, Path]) -> None:
