@@ -1,8 +1,8 @@
 """Look up known vulnerabilities in rooflens's dependencies and vendored code: `.venv/bin/python .ci/audit.py`.
 
-It audits the installed packages, those pinned by the action, and those in the bundle of the pages' scripts. The exit
-status is 1 if there is a vulnerability, or if nobody looked at the vendored scripts for a year; 75 if one of the three
-could not be looked up, which does not count as passed.
+It audits the installed packages, those pinned by the action, those that the viewer carries, and those in the bundle of
+the pages' scripts. The exit status is 1 if there is a vulnerability, or if nobody looked at the vendored scripts for a
+year; 75 if one of these could not be looked up, which does not count as passed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VENDOR = ROOT / "rooflens" / "report" / "assets" / "vendor" / "vendor.toml"
 BUNDLED = ROOT / "tests" / "support" / "vega"
 PINS = ROOT / "action" / "requirements.txt"
+VIEWER = ROOT / "viewer" / "pins.toml"
 LONGEST_S = 120
 """For each of the programs that ask the network."""
 OLDEST_DAYS = 365
@@ -75,14 +76,34 @@ def audit(requirements: list[str], folder: Path) -> list[dict[str, Any]]:
     return [*found, *audit(others, folder)] if others else found
 
 
-def npm_audit() -> list[str]:
-    """Return the vulnerabilities of packages in the bundle, without the tool that bundles them.
+def carried(text: str) -> list[str]:
+    """Return the wheels in the viewer's pins."""
+    return [f"{name}=={pin['version']}" for name, pin in tomllib.loads(text)["wheels"].items()]
+
+
+def locked(text: str, folder: Path) -> Path:
+    """Write what npm asks about the viewer's own package of npm, Pyodide; return its folder.
+
+    Raises:
+        subprocess.SubprocessError: npm cannot resolve it.
+    """
+    place = folder / "viewer"
+    place.mkdir()
+    wanted = {name: pin["version"] for name, pin in tomllib.loads(text)["npm"].items()}
+    (place / "package.json").write_text(json.dumps({"dependencies": wanted}), encoding="utf-8")
+    lock = ["npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit"]
+    subprocess.run(lock, cwd=place, check=True, capture_output=True, timeout=LONGEST_S)
+    return place
+
+
+def npm_audit(folder: Path) -> list[str]:
+    """Return the vulnerabilities of the packages that a folder locks, without those that only build it.
 
     Raises:
         OSError, subprocess.SubprocessError, ValueError, KeyError: npm is missing, or gives no answer.
     """
     ask = ["npm", "audit", "--omit=dev", "--package-lock-only", "--json"]
-    done = subprocess.run(ask, cwd=BUNDLED, check=False, capture_output=True, text=True, timeout=LONGEST_S)
+    done = subprocess.run(ask, cwd=folder, check=False, capture_output=True, text=True, timeout=LONGEST_S)
     found = json.loads(done.stdout)["vulnerabilities"]
     return [f"{name}: {one['severity']}, {one['range']}" for name, one in sorted(found.items())]
 
@@ -101,6 +122,7 @@ def main() -> int:
     lists = {
         "installed": installed("rooflens"),
         "pinned by the action": pinned(PINS.read_text(encoding="utf-8")),
+        "carried by the viewer": carried(VIEWER.read_text(encoding="utf-8")),
     }
     with tempfile.TemporaryDirectory() as folder:
         for what, requirements in lists.items():
@@ -116,11 +138,16 @@ def main() -> int:
                 for one in found
                 for hole in one["vulns"]
             ]
-    try:
-        holes += npm_audit()
-    except FAILURES as error:
-        print(f"the pages' scripts: {type(error).__name__} {error}".splitlines()[0])
-        unaudited.append("the pages' scripts")
+        scripts = {
+            "the pages' scripts": lambda: BUNDLED,
+            "the viewer's Pyodide": lambda: locked(VIEWER.read_text(encoding="utf-8"), Path(folder)),
+        }
+        for what, place in scripts.items():
+            try:
+                holes += npm_audit(place())
+            except FAILURES as error:
+                print(f"{what}: {type(error).__name__} {error}".splitlines()[0])
+                unaudited.append(what)
     print("\n".join(holes) or "no holes are known")
     if unaudited:
         print(f"NOT AUDITED, which is no pass: {', '.join(unaudited)}")

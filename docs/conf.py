@@ -1,4 +1,4 @@
-"""Settings of the documentation site: `make docs` writes it to out/docs, without network.
+"""Settings of the documentation site: `make docs` writes it to out/docs, without network but for the viewer.
 
 The pages are plain Markdown that also reads well in the repository. The site adds these parts:
 
@@ -10,6 +10,8 @@ The pages are plain Markdown that also reads well in the repository. The site ad
   dark theme.
 - In a `console` block only lines after `$ ` are commands: output may begin with `#`.
 - A link to the source file of a reference page leads to that page: a clone has only the file.
+- A link to `viewer/index.html` leads to the viewer, built under `open/`; where npm and pip reach no registry, a page
+  there says so.
 - A link to another file of the repository leads to a copy of it.
 """
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -51,6 +54,10 @@ LIVE = "live"
 """Folder of the site with the live pages."""
 FILES = "files"
 """Folder of the site with copies of the repository's files."""
+VIEWER, OPEN = ROOT / "viewer" / "index.html", "open"
+"""The viewer's page, and the folder of the site with the built viewer."""
+NOT_HAD = 75
+"""The exit status of `viewer/build.py` where no registry could be reached."""
 FRAME = (
     '<iframe class="live" src="{}" title="{}" loading="lazy"></iframe>'
     '<p class="live-note">This is the page itself, made with this documentation: click, filter and sort.</p>'
@@ -179,6 +186,8 @@ def lead_outside(app: Sphinx, document: nodes.document) -> None:
         if target.parent == PUBLISHED and target.suffix == ".ncu-rep":
             address = f"{up}{LIVE}/{target.stem}.html"
             needed[0].add(target.stem)
+        elif target == VIEWER:
+            address = f"{up}{OPEN}/index.html"
         else:
             name = str(target.relative_to(ROOT))
             readable = name if target.suffix in {".png", ".txt"} else f"{name}.txt"
@@ -247,6 +256,28 @@ def write_outside(app: Sphinx, failed: Exception | None) -> None:
         copy = Path(app.outdir) / FILES / readable
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, copy)
+    write_viewer(Path(app.outdir) / OPEN, is_whole=not app.config.rooflens_live)
+
+
+def write_viewer(folder: Path, *, is_whole: bool) -> None:
+    """Build the viewer; where it is left out, or cannot be had here, a page says so.
+
+    Raises:
+        ExtensionError: It could not be built, for another reason than a registry that does not answer.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    why = "left out of this build"
+    if is_whole:
+        command = [sys.executable, str(VIEWER.with_name("build.py")), str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+        if done.returncode == 0:
+            return
+        if done.returncode != NOT_HAD:
+            raise ExtensionError(f"the viewer: {done.stderr}")
+        why = "not in this build, which reached no registry of packages: `make viewer` builds it"
+    folder.mkdir()
+    text = f"<!doctype html><title>The viewer</title><p>The viewer is {why}."
+    (folder / "index.html").write_text(text, encoding="utf-8")
 
 
 class ConsoleLexer(BashSessionLexer):

@@ -44,7 +44,8 @@ def test_an_audit_that_audited_nothing_is_no_pass(
 ) -> None:
     """Packages unknown to the index, and an npm without an answer, are named, and the exit status is not 0."""
     known = [{"name": "click", "version": "8.2", "vulns": []}]
-    monkeypatch.setattr(audit, "npm_audit", list)
+    monkeypatch.setattr(audit, "npm_audit", lambda _: [])
+    monkeypatch.setattr(audit, "locked", lambda *_: ROOT)
     for found, status in ((known, 0), ([{"name": "click", "skip_reason": "not found"}], 75), ([], 75)):
         monkeypatch.setattr(audit, "audit", lambda *_, found=found: found)
         assert audit.main() == status
@@ -59,6 +60,14 @@ def test_the_audit_reads_what_the_action_pins(audit: ModuleType) -> None:
     pins = audit.pinned((ROOT / "action" / "requirements.txt").read_text(encoding="utf-8"))
     names = {re.split("[=>;]", one)[0] for one in PROJECT["dependencies"]}
     assert names <= {pin.partition("==")[0] for pin in pins}
+
+
+def test_the_audit_reads_what_the_viewer_carries(audit: ModuleType) -> None:
+    """Every wheel in the viewer's pins is audited, in the version that a browser gets."""
+    text = (ROOT / "viewer" / "pins.toml").read_text(encoding="utf-8")
+    wheels = tomllib.loads(text)["wheels"]
+    assert len(wheels) > 10
+    assert audit.carried(text) == [f"{name}=={pin['version']}" for name, pin in wheels.items()]
 
 
 def test_vendored_scripts_that_nobody_looked_at_for_a_year_fail_the_audit(audit: ModuleType) -> None:

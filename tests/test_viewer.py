@@ -127,6 +127,26 @@ def test_a_core_that_is_not_the_pinned_one_is_refused(
         build._fetch_core(tmp_path / "pyodide", PINS["npm"]["pyodide"])
 
 
+def test_only_a_registry_that_cannot_be_reached_is_no_fault_of_the_build(
+    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tests in a browser skip at status 75 alone: what npm and pip refuse for another reason fails them."""
+    printed = {
+        "npm error code ENOTFOUND\nnpm error network request failed": (75, "npm error network request failed"),
+        "ERROR: No matching distribution found for altair==6.3.0": (75, "No matching distribution"),
+        "npm error minTimeout is greater than maxTimeout\nnpm error A complete log of this": (1, "minTimeout"),
+    }
+    monkeypatch.setattr(sys, "argv", ["build.py", str(tmp_path / "viewer")])
+    for stderr, (status, shown) in printed.items():
+
+        def run(*command: str, stderr: str = stderr) -> None:
+            raise subprocess.CalledProcessError(1, command, stderr=stderr)
+
+        monkeypatch.setattr(build, "_run", run)
+        assert build.main() == status
+        assert shown in capsys.readouterr().err
+
+
 def test_where_it_was_not_built_the_command_says_how(tmp_path: Path) -> None:
     """A folder without a viewer is one error with the way to build it."""
     done = CliRunner().invoke(main, ["viewer", str(tmp_path), "--no-open"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -27,9 +28,17 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 COPIED = ("viewer.js", "worker.js", "frame.html", "answering.py", "rpds.py")
+EXAMPLES = tuple(
+    HERE.parent / "fixtures" / "published" / f"GPU_workshop__MW_{name}.ncu-rep" for name in ("Baseline", "DivToMult")
+)
+"""A program before and after a change: `index.html` links to them."""
 CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 NOT_HAD = 75
 """The exit status where something could not be fetched, as of `.ci/audit.py`."""
+UNREACHED = re.compile(r"npm error code E(?!USAGE)|No matching distribution found|connection|timed out", re.IGNORECASE)
+"""What npm and pip print where their registry does not answer, or has no such package; another failure is ours."""
+BARE = re.compile(r"npm error (code|errno|syscall|A complete log)")
+"""Lines of npm that say nothing to a person."""
 PURE = ("markupsafe/__init__.py", "markupsafe/_native.py")
 
 
@@ -48,7 +57,9 @@ def main() -> int:
         except FileNotFoundError as error:
             return _fail(f"`{error.filename}` is not installed", "the viewer is built with npm and pip", NOT_HAD)
         except subprocess.CalledProcessError as error:
-            message = f"{_name(error.cmd)} failed: {_last_line(error.stderr)}"
+            message = f"{_name(error.cmd)} failed: {_first_error(error.stderr)}"
+            if UNREACHED.search(error.stderr) is None:
+                return _fail(message, f"run it yourself: {' '.join(error.cmd)}")
             return _fail(message, "the viewer is made of packages that npm and pip fetch: is there a network?", NOT_HAD)
         except ValueError as error:
             return _fail(str(error), "renew viewer/pins.toml, or ask who changed the file")
@@ -75,6 +86,9 @@ def build(folder: Path, pins: dict[str, Any]) -> None:
     _pip("wheel", "--no-deps", *_how_to_build(), "--wheel-dir", str(wheels), str(HERE.parent))
     for name in COPIED:
         shutil.copyfile(HERE / name, folder / name)
+    (folder / "examples").mkdir()
+    for report in EXAMPLES:
+        shutil.copyfile(report, folder / "examples" / report.name)
     index = (HERE / "index.html").read_text(encoding="utf-8")
     for name, inks, dark in (("light", theme.LIGHT, False), ("dark", theme.DARK, True)):
         index = index.replace(f"/* {name} */", theme.css_variables(inks, dark=dark))
@@ -85,7 +99,12 @@ def build(folder: Path, pins: dict[str, Any]) -> None:
 
 def _fetch_core(folder: Path, pin: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory() as fetched:
-        patience = ("--fetch-retries=1", "--fetch-retry-maxtimeout=2000", "--fetch-timeout=60000")
+        patience = (
+            "--fetch-retries=1",
+            "--fetch-retry-mintimeout=1000",
+            "--fetch-retry-maxtimeout=2000",
+            "--fetch-timeout=60000",
+        )
         _run("npm", "pack", f"pyodide@{pin['version']}", *patience, "--pack-destination", fetched)
         (archive,) = Path(fetched).iterdir()
         if hashlib.sha256(archive.read_bytes()).hexdigest() != pin["sha256"]:
@@ -144,9 +163,9 @@ def _name(command: Sequence[str]) -> str:
     return "pip" if command[0] == sys.executable else command[0]
 
 
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if "error" in line.lower()]
-    return lines[-1].strip() if lines else "it said nothing"
+def _first_error(text: str) -> str:
+    lines = [line for line in text.splitlines() if "error" in line.lower() and not BARE.search(line)]
+    return lines[0].strip() if lines else "it said nothing"
 
 
 def _fail(message: str, hint: str, status: int = 1) -> int:

@@ -1,6 +1,8 @@
 // Hands files to the worker, and shows what comes back. A worker can be ended at any time: the next one starts at once.
 const $ = (id) => document.getElementById(id);
 const SECTIONS = ["empty", "working", "text", "frames"];
+// What had the focus goes with its section: it moves to the next thing to press.
+const NEXT = { empty: "#files", working: "#cancel", text: "[data-view=text]", frames: "[data-view=page]" };
 
 let worker, opened, number = 0, waiting;
 
@@ -39,7 +41,7 @@ function hear(answer) {
     opened.page = answer.text;
     draw(answer.text);
     $("views").hidden = $("saves").hidden = false;
-    view("page");
+    view("page"); // last, for what is hidden takes no focus
   } else if (answer.kind === "text") {
     $("text").textContent = answer.text || answer.messages;
   } else if (answer.kind === "data") {
@@ -84,6 +86,7 @@ function draw(html) {
 function show(wanted) {
   for (const id of SECTIONS) $(id).hidden = id !== wanted;
   $("again").hidden = wanted === "empty" || wanted === "working";
+  document.querySelector(NEXT[wanted]).focus({ preventScroll: true });
 }
 
 function view(name) {
@@ -148,14 +151,18 @@ addEventListener("drop", (event) => {
   open([...event.dataTransfer.files]);
 });
 
-async function openLinked(place) {
-  const address = new URL(place, location.href);
-  if (address.origin !== location.origin) return fail("error: `?report=` names another place\n\nhint: only a file beside this page can be linked to");
-  const response = await fetch(address).catch(() => undefined);
-  if (!response?.ok) return fail(`error: there is no \`${place}\` beside this page`);
-  open([new File([await response.blob()], decodeURIComponent(address.pathname.split("/").at(-1)))]);
+async function openLinked(places) {
+  const files = [];
+  for (const place of places) {
+    const address = new URL(place, location.href);
+    if (address.origin !== location.origin) return fail("error: `?report=` names another place\n\nhint: only a file beside this page can be linked to");
+    const response = await fetch(address).catch(() => undefined);
+    if (!response?.ok) return fail(`error: there is no \`${place}\` beside this page`);
+    files.push(new File([await response.blob()], decodeURIComponent(address.pathname.split("/").at(-1))));
+  }
+  open(files);
 }
 
 start();
-const linked = new URLSearchParams(location.search).get("report");
-if (linked) openLinked(linked);
+const linked = new URLSearchParams(location.search).getAll("report");
+if (linked.length) openLinked(linked);

@@ -59,6 +59,12 @@ def test_live_pages_stand_in_the_site_and_are_few_megabytes(site: Path) -> None:
     assert sum(file.stat().st_size for file in site.rglob("*") if ".doctrees" not in file.parts) < 60e6
 
 
+def test_the_viewer_is_linked_from_the_first_page(site: Path) -> None:
+    """The front page leads to the viewer in the site, of which a build without it says that it was left out."""
+    assert 'href="open/index.html"' in (site / "index.html").read_text(encoding="utf-8")
+    assert "left out of this build" in (site / "open" / "index.html").read_text(encoding="utf-8")
+
+
 def test_output_that_begins_with_a_hash_is_no_prompt(site: Path) -> None:
     """In a command block only `$ ` is coloured as a prompt: titles in output are output."""
     text = (site / "tutorials" / "reading-the-chart.html").read_text(encoding="utf-8")

@@ -76,7 +76,7 @@ def refusal(data: bytes) -> InputError:
         )
     if (other := by_lines(lines)) is not None and _first_group(_KINDS[0][0], lines) is None:
         return InputError(f"not an Nsight Compute report, but {other.what}", other.instead)
-    if causes := _said(_KINDS[0][0], lines) and said_of("".join(lines)):
+    if causes := _first_group(_KINDS[0][0], lines) and said_of("".join(lines)):
         return InputError(f"ncu profiled nothing: {causes[0][0]}", causes[0][1])
     for pattern, what, hint in _KINDS:
         if (said := _first_group(pattern, lines)) is not None:

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rooflens.cache import keep, kept, trim
-from rooflens.errors import InputError
+from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.ingest.metrics.code import Code, Instructions, clean_text
 from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.report import ReadOptions, Report, with_codes
@@ -153,6 +153,8 @@ def _ask(asked: Sequence[Asked], options: ReadOptions) -> list[TextsAndCode | In
         found: list[TextsAndCode | InputError] = in_child(tell, asked, deadline_s=options.deadline_s * len(asked))
     except InputError as error:
         return [error] if len(asked) == 1 else [answer for one in asked for answer in _ask([one], options)]
+    except EnvironmentMissingError as error:  # it is not installed here, or cannot be loaded: all else was read
+        return [InputError(str(error), error.hint)] * len(asked)
     return found
 
 

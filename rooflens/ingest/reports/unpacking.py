@@ -2,7 +2,7 @@
 
 The first bytes decide what a file is, not its name, and doubly compressed files are unpacked twice. A few megabytes can
 unpack to terabytes, so output is counted as it comes, and deleted if it grows too large. Standard library only, except
-for zstd: a bare GPU machine must tell the formats apart too.
+for zstd before Python 3.14: a bare GPU machine must tell the formats apart too.
 """
 
 from __future__ import annotations
@@ -223,18 +223,34 @@ class _Layer:
             import gzip  # noqa: PLC0415 - most reports are plain files
 
             self._stream: Any = gzip.GzipFile(fileobj=stream)
+            self._errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
         else:
-            import pyarrow as pa  # noqa: PLC0415 - 100 ms and a native library: only where it is needed
-
-            self._stream = pa.CompressedInputStream(stream, "zstd")
+            self._stream, self._errors = _zstd(stream)
 
     def read(self, size_bytes: int) -> bytes:
         try:
             # Small steps: the library unpacks a whole step before anything here can count its output.
             return bytes(self._stream.read(min(size_bytes, _STEP_BYTES)))
-        except (OSError, EOFError, zlib.error) as error:  # with a number it is the disk's error, else the library's
+        except self._errors as error:  # with a number it is the disk's error, else the library's
             reason = getattr(error, "strerror", None) or str(error).rpartition("failed: ")[2]
             raise _DamagedError(f"damaged: the compressed report cannot be unpacked: {reason}", INTACT_HINT) from error
+
+
+def _zstd(stream: Any) -> tuple[Any, tuple[type[Exception], ...]]:
+    """Return what unpacks zstd frames, and the errors that it raises at damage.
+
+    Raises:
+        ModuleNotFoundError: pyarrow is not installed, and this Python is older than 3.14, which unpacks zstd itself.
+    """
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - 100 ms and a native library: only where it is needed
+    except ModuleNotFoundError as missing:
+        try:
+            from compression.zstd import ZstdError, ZstdFile  # noqa: PLC0415 - as above
+        except ModuleNotFoundError:
+            raise missing from None
+        return ZstdFile(stream), (OSError, EOFError, ZstdError)
+    return pa.CompressedInputStream(stream, "zstd"), (OSError,)
 
 
 class _Counted(io.RawIOBase):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report
 
-from rooflens.errors import InputError
+from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.reports import texts
 from rooflens.ingest.reports.read import ReadOptions, read_bytes
@@ -63,6 +63,21 @@ def test_a_report_that_kills_the_child_costs_its_own_text(
     assert [one.kernels[0].code_totals.get("warp_inst") for one in done] == [7.0, 45.0, 7.0, None]
     assert [len(one.notes) for one in done] == [0, 1, 0, 0]
     assert done[1].notes == ("SASS text and source lines are missing: NVIDIA's reader ended with SIGSEGV",)
+
+
+def test_without_the_module_reports_are_read_and_a_note_says_so(
+    reports: list[tuple[Path, Report]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where NVIDIA's module is not installed, all reports keep what was read of them, with one and the same note."""
+
+    def in_child(*_: object, **__: object) -> None:
+        raise EnvironmentMissingError("`ncu-report` is not installed")
+
+    monkeypatch.setattr(texts, "in_child", in_child)
+    done = add_texts(reports, OPTIONS)
+    assert [one.kernels for one in done] == [one.kernels for _, one in reports]
+    note = "SASS text and source lines are missing: `ncu-report` is not installed"
+    assert [one.notes for one in done] == [(note,), (note,), (note,), ()]
 
 
 def test_the_module_is_not_asked_where_it_must_not_be(
