@@ -85,13 +85,13 @@
     const items = [...lens.items.values()];
     const every = sum(items);
     const left = sum(items.filter((item) => !hidden[item.k]));
-    const noun = every === 1 ? "launch" : "launches";
-    const text = lens.filtered() ? `${count.format(left)} of ${count.format(every)} ${noun}` : "";
     const tally = byId("tally");
+    const { noun } = tally?.parentElement.dataset || {};
+    const text = lens.filtered() && noun ? `${count.format(left)} of ${lens.format.count(every, noun)}` : "";
     const others = tally?.parentElement.dataset.others;
     const grouped = Number((others || "0").replaceAll(",", ""));
     const rest = grouped ? ` (${others} grouped)` : "";
-    if (tally) tally.textContent = text || (rest ? `${count.format(every + grouped)} launches${rest}` : "");
+    if (tally) tally.textContent = text || (rest ? `${lens.format.count(every + grouped, noun)}${rest}` : "");
     if (byId("clear")) byId("clear").hidden = !lens.filtered();
     if (byId("shown")) byId("shown").textContent = text;
     document.documentElement.classList.toggle("filtered", lens.filtered());
