@@ -203,10 +203,15 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         move=brief_move(best_move(analysis.verdict)),
         gain=best_gain_words(analysis.verdict, group.duration_ns),
         where=place_of_move(analysis.verdict),
-        figure=time_figure(analysis.verdict.gain, group.duration_ns, group.launch_count, above_floor_ns(group)),
+        figure=time_figure(analysis.verdict.gain, group.duration_ns, several_launches(group), above_floor_ns(group)),
         sure=confidence_words(sure, "class and move"),
         is_sure=sure == "high",
     )
+
+
+def several_launches(group: KernelSummary) -> int:
+    """Count the launches that a time is the sum of; 1 where each kernel of a row ran once, as its name says so."""
+    return group.launch_count if group.launch_count > max(1, len(group.members)) else 1
 
 
 def above_floor_ns(group: KernelSummary) -> float | None:

@@ -10,7 +10,7 @@ from rooflens.model.ranking import failed_lead
 from rooflens.model.records import Gain, MoveKind
 from rooflens.model.summary import KernelSummary
 from rooflens.report.content import Content
-from rooflens.report.summary import group_sureness
+from rooflens.report.summary import group_sureness, several_launches
 from rooflens.report.words.findings import confidence_words
 from rooflens.report.words.headline import (
     Done,
@@ -84,7 +84,7 @@ def _wins(kernel: KernelSummary, gain: Gain | None, after: str) -> Wins | None:
 
 
 def _time(kernel: KernelSummary) -> str:
-    return time_words(kernel.duration_ns, kernel.launch_count)
+    return time_words(kernel.duration_ns, several_launches(kernel))
 
 
 def _not_profiled(kernels: Sequence[KernelSummary]) -> Headline:

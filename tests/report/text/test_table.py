@@ -242,7 +242,7 @@ def test_next_says_the_first_moves_with_their_place_and_a_command() -> None:
     )
     lines = said(analyses, ["my report.ncu-rep"])
     assert lines[:2] == [
-        "kernel_4 and 4 more: 60.0 µs in 5 launches, 40.0 µs above its floor. Move fewer bytes",
+        "kernel_4 and 4 more: 60.0 µs, 40.0 µs above its floor. Move fewer bytes",
         "kernel_5: 15.0 µs, 10.0 µs above its floor. Coalesce (copy.cu:88)",
     ]
     assert lines[2].startswith("`rooflens report 'my report.ncu-rep' -o page.html` ")

@@ -20,7 +20,11 @@
     const known = rows.map((item) => item[key]).filter((value) => value !== null);
     return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
   };
-  const launches = (rows) => rows.reduce((sum, item) => sum + item.n, 0);
+  // How many launches a time is the sum of; 1 where each kernel of a row ran once, as its name says so.
+  function launches(rows) {
+    const amount = rows.reduce((sum, item) => sum + item.n, 0);
+    return amount > new Set(rows.map((item) => item.g)).size ? amount : 1;
+  }
   function byKernel(rows) {
     const kernels = new Map();
     for (const item of rows) if (item.g !== "") kernels.set(item.g, [...(kernels.get(item.g) || []), item]);
