@@ -88,7 +88,7 @@ class Content(Struct, frozen=True):
         ladders_lead: Each report is in one of the other ladders: they answer for the page, and stand first.
         lines: What joins the versions of a kernel: a name for each digest and kernel name of the ladder.
         climbers: What the versions of the kernel that the ladder follows are called, likewise; the fastest first.
-        noun: What a result is called: launch where kernels ran more than once.
+        noun: What the page counts, wherever it counts results: launches where kernels ran more than once.
         is_judged: False where of no kernel it is known what limits it.
         has_modules: A timeline says of a launch which module of its program it is of.
         roofs: The roofs of each GPU, over all its launches that are drawn: every plane of the page has these.
@@ -198,7 +198,7 @@ def build_content(
         ladders_lead=climbed is None and _answer_for(others, runs),
         lines=_lines(climbed) if climbed else {},
         climbers=_climbers(climbed) if climbed else {},
-        noun="kernel" if len(kernels) == len(counted) else "launch",
+        noun="kernel" if len(kernels) == sum(kernel.launch_count for kernel in kernels) else "launch",
         is_judged=not counted or any(launch.shown_class != "unknown" for launch in counted),
         roofs=roofs_by_gpu(one.analysis for one in well),
         has_modules=any(place is not None and place.module for place in (one.analysis.in_program for one in drawn)),

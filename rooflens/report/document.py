@@ -696,7 +696,8 @@ def _listed(block: Moves | Opportunities) -> Iterator[Heading | Paragraph | Bull
         yield Bullets(items, numbered=len(items) > 1)
     for one in block.below:
         if one.words and not one.is_hidden:
-            yield Paragraph((f"{one.words}{''.join(one.after)}",))
+            before, told, _ = one.after
+            yield Paragraph((f"{one.words}{before}{told}",))
 
 
 def _as_item(row: Opportunity) -> Item:

@@ -30,7 +30,7 @@ from rooflens.model.verdict.sentences import unmeasured_words
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.words.findings import confidence_words, least_sure, sureness
-from rooflens.report.words.gain_and_limit import best_gain_words, gain_figure, limit_in_short, limit_words, reason_words
+from rooflens.report.words.gain_and_limit import best_gain_words, limit_in_short, limit_words, reason_words, time_figure
 from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name, label_of_move
 
 if TYPE_CHECKING:  # a table takes words from here, and needs no page
@@ -91,7 +91,7 @@ class Ranked(Struct, frozen=True):
         limit: How much faster at most, as `limit_in_short` says it; empty where unknown.
         gain: What the best move brings, as `best_gain_words` says it of all launches.
         where: File and line of what its first finding is about; empty if unknown.
-        figure: What the best move brings to all launches, without what it changes.
+        figure: Time of all launches, and what the best move leaves of it, or else what lies above the floor.
         sure: How sure verdict and first move are, as `confidence_words` says it; empty of a kernel whose class is
             unknown.
         is_sure: Nothing lowers it.
@@ -202,10 +202,21 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         move=brief_move(best_move(analysis.verdict)),
         gain=best_gain_words(analysis.verdict, group.duration_ns),
         where=label_of_move(analysis),
-        figure=gain_figure(analysis.verdict.gain, group.duration_ns),
+        figure=time_figure(analysis.verdict.gain, group.duration_ns, several_launches(group), above_floor_ns(group)),
         sure=confidence_words(sure, "class and move"),
         is_sure=sure == "high",
     )
+
+
+def several_launches(group: KernelSummary) -> int:
+    """Count the launches that a time is the sum of; 1 where each kernel of a row ran once, as its name says so."""
+    return group.launch_count if group.launch_count > max(1, len(group.members)) else 1
+
+
+def above_floor_ns(group: KernelSummary) -> float | None:
+    """Return what of the time of a kernel lies above its floor, by which it is ranked where no gain is known."""
+    is_ranked_so = group.analysis.verdict.gain is None and group.analysis.role != "fill"
+    return group.winnable_ns if is_ranked_so else None
 
 
 def group_sureness(group: KernelSummary) -> Confidence | None:

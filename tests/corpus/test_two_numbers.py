@@ -17,6 +17,7 @@ from rooflens import format as fmt
 from rooflens.ingest.load import Loaded
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.summary import KernelSummary
+from rooflens.model.verdict.limit import LAUNCH
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_document
@@ -217,9 +218,9 @@ _OTHER_TYPE = re.compile(r"\w+ is (?:not )?worth it[^.]*\.\d*x[^.]*\.|At best [\
 def test_no_face_calls_a_limit_what_is_not_proven(
     told: list[Told], contents: list[Content], reports: list[AnalyzedReport]
 ) -> None:
-    """Ranking, card and explanation say "at today's traffic" where the limit is not proven.
+    """Ranking, card and explanation say what today's traffic allows where the limit is not proven.
 
-    Above 10x they say "far" or, where a unit bounds the kernel, what it takes.
+    Above 10x they say "over 10x", or "far from any limit" where it is proven and no unit bounds the kernel.
     """
     of_content = {id(content): report for content, report in zip(contents, reports, strict=True)}
     drawn = {id(content): drawn_of(content) for content in contents}
@@ -230,8 +231,8 @@ def test_no_face_calls_a_limit_what_is_not_proven(
             continue
         kinds[limit.proven, limit.far] += 1
         at_a_unit = one.group.analysis.verdict.resource is not None
-        far = "over 10x if it" if at_a_unit else "far from any limit"
-        said = far if limit.far else "limit" if limit.proven else "at t"  # today's, or the shortest
+        far = "over 10x" if at_a_unit or (not limit.proven and limit.by != LAUNCH) else "far from any limit"
+        said = far if limit.far else "limit" if limit.proven else " at most "
         faces = [ranked(1, one.group).limit, explain(of_content[id(one.content)], one.group.analysis)]
         faces += [words_of(str(drawn[id(one.content)].get(one.group.representative.key, said)))]
         faces = [" ".join(face.lower().split()) for face in faces]

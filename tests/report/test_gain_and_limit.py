@@ -14,6 +14,7 @@ from rooflens.report.words.gain_and_limit import (
     limit_factor_words,
     limit_in_short,
     stage_full_words,
+    time_figure,
 )
 
 MEMORY = {"dram_bytes": 1.41e9, "dram_bus_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
@@ -33,6 +34,24 @@ def test_a_gain_says_what_it_brings_and_what_it_changes(gain: Gain | None, words
     assert gain_words(gain, 1.04e10).replace("\u00a0", " ") == words
 
 
+@pytest.mark.parametrize(
+    ("gain", "launches", "above_ns", "words"),
+    [
+        (Gain(1.309), 1, 1e6, "6.19 \u2192 about 4.73 ms"),
+        (Gain(1.309), 12, None, "6.19 \u2192 about 4.73 ms in 12 launches"),
+        (None, 12, 0.671e6, "6.19 ms in 12 launches, 671 \u00b5s above its floor"),
+        (None, 1, 6e6, "6.19 ms, over 90 % above its floor"),
+        (None, 1, 1e5, "6.19 ms, at its floor"),
+        (None, 1, None, "6.19 ms"),
+    ],
+)
+def test_a_row_says_of_which_launches_its_time_is_and_what_it_is_ranked_by(
+    gain: Gain | None, launches: int, above_ns: float | None, words: str
+) -> None:
+    """The time after the move where its gain is known; else what lies above the floor, if that is known."""
+    assert time_figure(gain, 6.19e6, launches, above_ns).replace("\u00a0", " ") == words
+
+
 def _limited(limit: Limit, resource: str | None = None) -> Verdict:
     """Return the verdict of a kernel with a limit, at a unit or at none."""
     verdict = analyze(make_kernel({"l1_data_share": 0.1})).verdict
@@ -50,9 +69,9 @@ def test_a_limit_names_the_side_that_sets_it() -> None:
 @pytest.mark.parametrize(
     ("by", "said"),
     [
-        ("DRAM traffic", "at today's traffic 3.0x (DRAM)"),
-        ("integer arithmetic", "at today's arithmetic 3.0x (integer)"),
-        ("the shortest launch", "at the length of the shortest launch 3.0x"),
+        ("DRAM traffic", "today's DRAM traffic allows at most 3.0x"),
+        ("integer arithmetic", "today's integer arithmetic allows at most 3.0x"),
+        ("the shortest launch", "the shortest launch allows at most 3.0x"),
     ],
 )
 def test_what_is_not_proven_is_not_called_a_limit(by: str, said: str) -> None:
@@ -65,7 +84,7 @@ def test_above_ten_no_factor_is_said() -> None:
     """Such a kernel is called far from any limit, or from that of its traffic if only traffic is known."""
     proven, traffic = Limit(10.1, 5e6, "FP32 arithmetic", proven=True), Limit(140.0, 5e6, "DRAM traffic")
     assert (limit_factor_words(_limited(proven)), limit_cell(proven)) == ("far from any limit (FP32 arithmetic)", "far")
-    assert limit_factor_words(_limited(traffic)) == "far from any limit of its traffic (DRAM)"
+    assert limit_factor_words(_limited(traffic)) == "today's DRAM traffic allows over 10x"
     assert limit_cell(traffic) == "~far"
     assert limit_factor_words(_limited(Limit(10.0, 5e6, "FP32 arithmetic", proven=True))).startswith("limit 10x")
 
@@ -101,11 +120,11 @@ def test_a_level_full_by_bytes_needs_no_explanation() -> None:
 @pytest.mark.parametrize(
     ("device_peak", "factor", "is_full", "said"),
     [
-        (3e11, 1.12, True, "at today's traffic 1.1x"),
-        (3e11, 1.6, True, "at today's traffic 1.1x; 1.6x with fewer bytes"),
-        (4.3e11, 1.6, True, "at today's traffic and clock 1.1x; 1.6x at DRAM's full clock"),
-        (4.3e11, 1.6, False, "at today's traffic and clock 1.1x; 1.6x at DRAM's full clock"),
-        (3e11, 1.6, False, "at today's traffic 1.6x"),
+        (3e11, 1.12, True, "today's DRAM traffic allows at most 1.1x"),
+        (3e11, 1.6, True, "today's DRAM traffic allows at most 1.1x; fewer bytes would allow 1.6x"),
+        (4.3e11, 1.6, True, "today's DRAM traffic and clock allow at most 1.1x; DRAM's full clock would allow 1.6x"),
+        (4.3e11, 1.6, False, "today's DRAM traffic and clock allow at most 1.1x; DRAM's full clock would allow 1.6x"),
+        (3e11, 1.6, False, "today's DRAM traffic allows at most 1.6x"),
     ],
 )
 def test_what_a_full_memory_allows_today_is_told_from_what_takes_fewer_bytes(

@@ -38,12 +38,12 @@ def test_the_time_after_the_move_stands_where_the_gain_is_known() -> None:
     assert said(kernel(by_kind)) == "tendencies: 6.19 ms, about 3.10 ms with more blocks"
 
 
-def test_several_launches_are_told_by_one_where_they_are_even() -> None:
-    """The time of a launch stands with their number, and its time after the move; uneven ones have their sum."""
+def test_several_launches_have_their_sum_and_their_number() -> None:
+    """As in the rows below, the times before and after the move are of all launches, even or uneven."""
     known = replace(DIVISIONS, gain=Gain(1.309))
     first = kernel(known)
     assert said(*[replace(first, launches=1)] * 2) == (
-        "tendencies: 6.19 ms a launch (x2), about 4.73 ms with reciprocals instead of divisions"
+        "tendencies: 12.4 ms in 2 launches, about 9.46 ms with reciprocals instead of divisions"
     )
     long = replace(first, kernel=replace(first.kernel, index=7, counters={"duration_ns": 12.38e6}))
     assert said(first, long) == (

@@ -20,6 +20,7 @@ from rooflens.report.words.inside import (
     counted,
     inside_line,
     loop_label,
+    loop_labels,
     loop_rate,
     producer_words,
     shown_loops,
@@ -93,6 +94,16 @@ def test_shares_of_shown_rows_are_of_all_samples(analysis: Analysis) -> None:
         ("gemm.cu:6", 0.9),
         ("epilogue, gemm.cu:9", 0.06),
     ]
+
+
+def test_loops_of_one_line_are_told_apart_in_words(analysis: Analysis) -> None:
+    """One around the other are outer and inner; of others the order in the code tells."""
+    one = next(row for row in analysis.loops if row.loop.kind == "loop")
+    inner = replace(one, loop=replace(one.loop, id=90, parent=one.loop.id))
+    beside = replace(one, loop=replace(one.loop, id=91, parent=None))
+    assert [*loop_labels([one]).values()] == ["gemm.cu:6"]
+    assert [*loop_labels([one, inner]).values()] == ["gemm.cu:6, outer", "gemm.cu:6, inner"]
+    assert [*loop_labels([one, beside]).values()] == ["gemm.cu:6, 1 of 2", "gemm.cu:6, 2 of 2"]
 
 
 def test_a_hot_line_says_what_it_waits_for(analysis: Analysis) -> None:

@@ -7,6 +7,7 @@ tensor cores idle. Occupancy is a by-product of its tile, and not what its autho
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
@@ -142,13 +143,24 @@ def beside_waits(facts: Facts, moves: Sequence[Move]) -> tuple[Move, ...]:
 _OF_THE_LAUNCH = frozenset({"occupancy", "balance", "elements", "blocks", "cache", "precision"})
 """Kinds of moves that change the whole launch, or the whole kernel: whoever made one of a kind has made the others."""
 _RAISE = "; or raise occupancy"
+_WIDER = re.compile(r"\bwider global|\b(?:load wider|use wider loads|load 16 bytes at once(?! from shared))\b")
+"""How a move begins that is for wider accesses to global memory."""
+_OR_WIDER = re.compile(r"; or load 16 bytes at once per thread[^;:]*")
+_WITH_WIDER = "with wider loads and several per thread", "with several loads per thread"
+"""A move that has wider loads among its means, and the same without them."""
 
 
-def each_once(moves: Iterable[Move]) -> Iterator[Move]:
-    """Leave out what an earlier move says in other words; of a move that offers two ways the other one is left."""
+def each_once(moves: Sequence[Move]) -> Iterator[Move]:
+    """Leave out what an earlier move says in other words; of a move that offers two ways the other one is left.
+
+    Wider loads are a way of others where no move is for them: beside one that is, an edit would have two gains.
+    """
     heads, kinds = set[str](), set[str]()
+    has_wider = any(move.kind == "wide" and _WIDER.search(move.text) for move in moves)
     for each in moves:
         move, (_, _, other) = each, each.text.rpartition(_RAISE)
+        if has_wider and move.kind != "wide":
+            move = replace(move, text=_OR_WIDER.sub("", move.text).replace(*_WITH_WIDER))
         if move.kind == "results" and "results" in kinds and other and _RAISE in move.text:
             move = replace(move, text=f"raise occupancy{other}", kind="occupancy")
         head = move.text.partition(":")[0]

@@ -22,6 +22,7 @@ from rooflens.model.roofline.occupancy import block_smem_bytes, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes, total_ns_of
 from rooflens.model.unprofiled import InProgram
+from rooflens.model.verdict.limit import LAUNCH
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.sentences import unmeasured_words, without_move
 from rooflens.report.document import (
@@ -55,6 +56,7 @@ from rooflens.report.kernel.source import changes, differences
 from rooflens.report.kernel.units import busy_units, opcodes, stalls, useful
 from rooflens.report.words.findings import confidence_words, costing, shown
 from rooflens.report.words.gain_and_limit import (
+    A_LAUNCH,
     at_full_clock,
     best_gain_words,
     gain_words,
@@ -199,7 +201,7 @@ def _sums(launches: int, in_program: InProgram | None, *, sums_up: bool) -> str:
 
 def _time(report: AnalyzedReport, analysis: Analysis) -> str:
     """Give its time, and the share of the report's GPU time that all launches of this name take."""
-    alike = [one for one in report.analyses if one.kernel.name == analysis.kernel.name and not one.kernel.failed]
+    alike = _alike(report, analysis)
     total_ns, all_ns = total_ns_of(report.analyses), total_ns_of(alike)
     launches = sum(one.launches for one in alike)
     share = f"{fmt.percent(all_ns / total_ns)} of the report's GPU time" if total_ns else "share of GPU time not known"
@@ -210,6 +212,16 @@ def _time(report: AnalyzedReport, analysis: Analysis) -> str:
             f"{fmt.duration(analysis.kernel.duration_ns)} this launch, {fmt.duration(all_ns)} in {launches:,}: {share}"
         )
     return f"{fmt.duration(analysis.kernel.duration_ns)}, {share}"
+
+
+def _alike(report: AnalyzedReport, analysis: Analysis) -> list[Analysis]:
+    """List the launches of its name in its report."""
+    return [one for one in report.analyses if one.kernel.name == analysis.kernel.name and not one.kernel.failed]
+
+
+def _span(view: KernelView) -> str:
+    """Say that a time is that of one launch, where the kernel has several; a sum says how many these are."""
+    return A_LAUNCH if sum(one.launches for one in _alike(view.report, view.analysis)) > 1 else ""
 
 
 def _launch(analysis: Analysis) -> Words:
@@ -248,7 +260,7 @@ def _verdict(view: KernelView) -> Document:
     sure = Span(
         fmt.sentence_case(confidence_words(verdict.confidence, "class")), link=f"about-verdicts-{verdict.bound}"
     )
-    words = tuple(line for line in _numbers(view.analysis) if line)
+    words = tuple(line for line in _numbers(view) if line)
     return (
         Paragraph(((strong(sentence(view)), " ", sure, "."),), "answer"),
         *((Paragraph(words),) if words else ()),
@@ -259,19 +271,20 @@ def _verdict(view: KernelView) -> Document:
 def numbers(view: KernelView) -> Document:
     """Say what can be won, and what makes that doubtful, where the sentence stands already."""
     told = any(option.figure for option in view.options)  # what each move brings stands at it
-    words = tuple(line for line in _numbers(view.analysis, has_gain=not told) if line)
+    words = tuple(line for line in _numbers(view, has_gain=not told) if line)
     return *((Paragraph(words, "note"),) if words else ()), *_cautions(view.analysis)
 
 
-def _numbers(analysis: Analysis, *, has_gain: bool = True) -> tuple[str, ...]:
-    verdict, limit = analysis.verdict, analysis.verdict.limit
-    gain = best_gain_words(verdict, analysis.kernel.duration_ns) if has_gain else ""
+def _numbers(view: KernelView, *, has_gain: bool = True) -> tuple[str, ...]:
+    analysis, verdict, limit, span = view.analysis, view.analysis.verdict, view.analysis.verdict.limit, _span(view)
+    gain = best_gain_words(verdict, analysis.kernel.duration_ns, span) if has_gain else ""
     which = f"move {verdict.moves.index(verdict.best) + 1}" if verdict.best in verdict.moves[1:] else "first move"
     words = ", ".join(filter(None, (f"{which}: {gain}" if gain else "", limit_factor_words(verdict))))
-    what = "the floor is" if limit.proven else f"{limit.by} alone takes"
+    what = "the floor is" if limit.proven else f"{limit.by}{'' if limit.by == LAUNCH else ' alone'} takes"
+    each = "" if limit.by == LAUNCH else span
     clock = f" {said}" if (said := at_full_clock(analysis)) else ""
-    floor = f"; {what} {fmt.duration(limit.floor_ns)}{clock}" if limit.floor_ns else ""
-    floor += f"; {today}" if (today := today_words(verdict, analysis.kernel.gpu)) else ""
+    floor = f"; {what} {fmt.duration(limit.floor_ns)}{each}{clock}" if limit.floor_ns else ""
+    floor += f"; {today}" if (today := today_words(verdict, analysis.kernel.gpu, span)) else ""
     full = stage_full_words(analysis)
     changes = verdict.gain.changes if verdict.gain and not has_gain else None
     return (
@@ -373,11 +386,11 @@ def _nvidia(view: KernelView) -> Document:
 def _findings(view: KernelView) -> Document:
     """Say why it is slow, worst first, with the numbers and where they come from."""
     analysis = view.analysis
-    asked = {move.text for move in analysis.verdict.moves}
+    asked = {move.finding for move in analysis.verdict.moves}
     items = tuple(
         Item(
             _finding(one, analysis.kernel.inside),
-            () if one.move in asked else (f"{fmt.sentence_case(plain(one.move))}.",),
+            () if one.id in asked else (f"{fmt.sentence_case(plain(one.move))}.",),
         )
         for one in costing(analysis)
     )
@@ -412,7 +425,7 @@ def _costs(view: KernelView) -> Document:
         )
         for finding, cost in known
     )
-    names = ("of the time", "proven", "time", "sure")
+    names = ("of the time", "proven", f"time{_span(view)}", "sure")
     columns = (Column("waste", fit="prose", least=24), *(Column(name, right=True) for name in names))
     waits = sum(1 for _, cost in known if not cost.low)
     shared = paragraph("Unproven ones share the same waiting.") if waits > 1 else ()
@@ -474,7 +487,7 @@ def _follows(source: str, later: Sequence[str]) -> bool:
 def _moves(view: KernelView) -> Document:
     """List the moves, each with its gain alone and the counter that would confirm it."""
     analysis = view.analysis
-    lines = tuple(_move(move, analysis) for move in analysis.verdict.moves)
+    lines = tuple(_move(move, analysis, _span(view)) for move in analysis.verdict.moves)
     if not lines:
         return ()
     family = family_page(analysis.kernel.function_name)
@@ -485,9 +498,9 @@ def _moves(view: KernelView) -> Document:
     return Heading("What to try, in this order"), Moves(lines, view.options), paragraph(*said)
 
 
-def _move(move: Move, analysis: Analysis) -> str:
+def _move(move: Move, analysis: Analysis, span: str) -> str:
     words = f"{plain(f'{move.text[:1].upper()}{move.text[1:]}')}."
-    gain = gain_words(move.gain, analysis.kernel.duration_ns)
+    gain = gain_words(move.gain, analysis.kernel.duration_ns, span)
     if not gain and move.kind == "precision":
         gain = best_in_type(type_answer(analysis))
     gain = gain or _why_unknown(move, analysis)

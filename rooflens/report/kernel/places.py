@@ -16,7 +16,7 @@ from rooflens.report.words.inside import (
     counted,
     depth,
     inside_line,
-    loop_label,
+    loop_labels,
     loop_rate,
     number,
     shown_loops,
@@ -144,7 +144,8 @@ def loops(analysis: Analysis) -> Document:
     drawn: Lines | Table = table
     if any(one.loop.kind == "loop" for one in rows):
         gpu, every = analysis.kernel.gpu, analysis.loops
-        bars = tuple(_loop(one, depth(one, every), gpu) for one in rows)
+        labels = loop_labels(rows)
+        bars = tuple(_loop(one, f"{'· ' * depth(one, every)}{labels[one.loop.id]}", gpu) for one in rows)
         drawn = Lines("Loops, share of warps' time", bars, analysis.key, table)
     return (
         Heading("Loops"),
@@ -153,14 +154,14 @@ def loops(analysis: Analysis) -> Document:
     )
 
 
-def _loop(one: JudgedLoop, around: int, gpu: str | None) -> Row:
+def _loop(one: JudgedLoop, label: str, gpu: str | None) -> Row:
     rate = f" at {reached}" if (reached := loop_rate(one)) else ""
     reuse = f", {fmt.intensity(one.intensity, work_unit(one))} of L2" if one.intensity else ""
     trips = counted(one.loop.trips, "trip") if one.loop.trips is not None else ""
     limit = class_words(one, gpu)
     trip = "; ".join(filter(None, (trips, body_words(one))))
     return Row(
-        label=f"{'· ' * around}{loop_label(one)}",
+        label=label,
         share=(one.share if one.loop.kind == "loop" else one.share_self) or 0.0,
         code="",
         notes=(f"{one.job}{rate}{reuse}{f': {limit}' if limit else ''}", trip),
@@ -179,9 +180,10 @@ def _loops_table(analysis: Analysis, rows: Sequence[JudgedLoop]) -> Table:
         Column("limited by", fit="wrap", worth=7, least=20),
         Column("a trip", fit="prose", worth=4, least=40),
     )
+    labels = loop_labels(rows)
     cells = (
         (
-            code(f"{'. ' * depth(one, analysis.loops)}{loop_label(one)}"),
+            code(f"{'. ' * depth(one, analysis.loops)}{labels[one.loop.id]}"),
             plain(fmt.percent(one.share if one.loop.kind == "loop" else one.share_self)),
             number(one.loop.trips) if one.loop.trips is not None else "",
             plain(one.job),

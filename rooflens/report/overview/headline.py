@@ -10,7 +10,7 @@ from rooflens.model.ranking import failed_lead
 from rooflens.model.records import Gain, MoveKind
 from rooflens.model.summary import KernelSummary
 from rooflens.report.content import Content
-from rooflens.report.summary import group_sureness
+from rooflens.report.summary import group_sureness, several_launches
 from rooflens.report.words.findings import confidence_words
 from rooflens.report.words.headline import (
     Done,
@@ -80,20 +80,11 @@ def _form(kernel: KernelSummary) -> Form:
 def _wins(kernel: KernelSummary, gain: Gain | None, after: str) -> Wins | None:
     if gain is None or kernel.duration_ns is None:
         return None
-    each_ns = kernel.duration_ns if kernel.spread else kernel.duration_ns / _launches(kernel)
-    return Wins(_time(kernel), gain_words(gain, each_ns), after)
+    return Wins(_time(kernel), gain_words(gain, kernel.duration_ns), after)
 
 
 def _time(kernel: KernelSummary) -> str:
-    return time_words(kernel.duration_ns, _launches(kernel), is_even=not kernel.spread)
-
-
-def _launches(kernel: KernelSummary) -> int:
-    """Count the launches of a kernel; one launch of several kernels is the launch of none of them.
-
-    A kernel that no timeline holds has no launch there, and counts as the one of its report.
-    """
-    return 1 if kernel.members else max(1, kernel.launch_count)
+    return time_words(kernel.duration_ns, several_launches(kernel))
 
 
 def _not_profiled(kernels: Sequence[KernelSummary]) -> Headline:

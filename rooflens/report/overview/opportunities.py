@@ -15,7 +15,7 @@ from rooflens.report.document import Below, Fact, Live, Member, Opportunities, O
 from rooflens.report.overview.headline import of_kernel
 from rooflens.report.summary import Ranked, ReportTime, at_limit, cannot_tell, own_reports, ranked
 from rooflens.report.words.findings import ShownFinding, costing, shown
-from rooflens.report.words.gain_and_limit import GAIN_NOT_KNOWN, gain_figure, gain_how
+from rooflens.report.words.gain_and_limit import GAIN_NOT_KNOWN, gain_how, time_figure
 from rooflens.report.words.ladder import ladder_asks
 
 TITLE = "What to fix first"
@@ -149,7 +149,7 @@ def _row(row: Ranked, live: Live, common: _Common, *, begins: bool) -> Opportuni
     name, head = fmt.cut_middle(kernel.shown, NAME_WIDTH), of_kernel(kernel)
     return Opportunity(
         name=name,
-        figure=row.figure or fmt.duration(kernel.duration_ns),
+        figure=row.figure,
         length=(kernel.duration_ns or 0.0) / common.longest_ns if common.longest_ns else 0.0,
         style=kernel.representative.shown_class,
         won=1 - 1 / gain.factor if gain else 0.0,
@@ -200,20 +200,17 @@ def _why(row: Ranked, whole: ReportTime | None, common: _Common) -> Iterator[Fac
 
 
 def _took(kernel: KernelSummary, whole: ReportTime | None, content: Content) -> str:
-    """Say how often a kernel runs, and which part of the time that is: `x12, 26 % of GPU time`."""
-    launches = f"x{kernel.launch_count:,}" if kernel.launch_count > 1 else ""
-    share = ""
+    """Say which part of the time a kernel takes: `26 % of GPU time`."""
     if whole and kernel.duration_ns is not None:
-        share = f"{fmt.percent(kernel.duration_ns / whole.time_ns)} of {fmt.cut_middle(whole.label, LABEL_WIDTH)}"
-    elif kernel.time_share is not None and content.total_ns:
-        share = f"{fmt.percent(kernel.time_share)} of GPU time"
-    return ", ".join(filter(None, (launches, share)))
+        return f"{fmt.percent(kernel.duration_ns / whole.time_ns)} of {fmt.cut_middle(whole.label, LABEL_WIDTH)}"
+    if kernel.time_share is not None and content.total_ns:
+        return f"{fmt.percent(kernel.time_share)} of GPU time"
+    return ""
 
 
 def _member(kernel: KernelSummary) -> Member:
-    launches = f" x{kernel.launch_count:,}" if kernel.launch_count > 1 else ""
-    figure = gain_figure(kernel.analysis.verdict.gain, kernel.duration_ns) or fmt.duration(kernel.duration_ns)
-    return Member(f"{fmt.cut_middle(kernel.shown, NAME_WIDTH)}{launches}", figure, kernel.representative.key)
+    figure = time_figure(kernel.analysis.verdict.gain, kernel.duration_ns, kernel.launch_count)
+    return Member(fmt.cut_middle(kernel.shown, NAME_WIDTH), figure, kernel.representative.key)
 
 
 def _finding(finding: ShownFinding) -> Words:

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder
+from rooflens.model.ranking import failed_lead
 from rooflens.model.records import Confidence
 from rooflens.model.summary import KernelSummary, Launch, best_move
 from rooflens.report.content import Content
@@ -37,7 +38,7 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
     texts = [best_move(group.analysis.verdict) for group in content.first[:1]]
     if content.ladder:
         answer, texts = versions(content.ladder, content.launches), []
-    elif len(content.kernels) == 1:
+    elif len(content.kernels) == 1 and not failed_lead([*content.kernels, *content.failed_kernels]):
         answer = verdict(content)
         texts = [move.text for move in content.kernels[0].analysis.verdict.moves] or texts
     else:
@@ -105,7 +106,7 @@ def verdict(content: Content) -> Markup:
 
 
 def _option(choice: Choice, kernel: KernelSummary, sure: Confidence) -> Option:
-    figure = gain_figure(choice.gain, kernel.duration_ns).rpartition("\u2192 ")[2]
+    figure = gain_figure(choice.gain, kernel.duration_ns, kernel.launch_count).rpartition("\u2192 ")[2]
     said = of_move(kernel, choice.gain, choice.kind, choice.finding)
     return Option(
         brief_move(choice.text), figure, said, confidence_words(sure, "move"), fmt.cut_middle(choice.where, 60)

@@ -104,7 +104,7 @@ def render_page(  # noqa: PLR0913 - a page is made of these
                     pickers(rows, content.report_labels.values(), has_modules=content.has_modules),
                     figures,
                     anchors,
-                    others=content.other.launches if content.other else 0,
+                    counted=(content.noun, content.other.launches if content.other else 0),
                 )
                 + first_screen(content, figures),
             ],

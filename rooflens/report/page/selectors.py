@@ -95,7 +95,7 @@ def selectors(
     figures: Sequence[RooflineFigure],
     anchors: Sequence[tuple[str, str]],
     *,
-    others: int,
+    counted: tuple[str, int],
 ) -> Markup:
     """Offer what parts the launches of this page, the level of its rooflines, and links to its parts.
 
@@ -104,8 +104,9 @@ def selectors(
         lists: What they can be chosen by; a list without a choice is left out.
         figures: Its rooflines.
         anchors: Name in the address and words of each part of the page.
-        others: Launches that it does not draw.
+        counted: What is counted, and how many launches the page does not draw.
     """
+    noun, others = counted
     counts = Counter[str]()
     for row in rows:
         counts[row["bound"]] += row["n"]
@@ -122,14 +123,20 @@ def selectors(
         anchors=anchors,
         shown=len(rows) > 1,
         others=others,
+        noun=noun,
         chips=chips,
         levels=levels,
         places=_places(
             offered,
             above_px=row_px - CHARACTER_PX * TALLY_CHARACTERS - _words_px(anchors),
-            beside_px=row_px - _px("gap") - _px("search") - _words_px(levels) - sum(chip.width_px for chip in chips),
+            beside_px=row_px - _px("gap") - _px("search") - _words_px(levels) - _chips_px(chips),
         ),
     )
+
+
+def _chips_px(chips: Sequence[Chip]) -> int:
+    """Return the room of the verdicts, with what they count before them."""
+    return sum(chip.width_px for chip in chips) + (CHARACTER_PX * len("Launches") + 8 if chips else 0)
 
 
 def _px(name: str) -> int:

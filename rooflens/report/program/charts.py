@@ -62,7 +62,7 @@ def opportunities(
     rest = f"{count(left_out, 'more row')} in the table of all kernels below." if left_out else ""
     note = "bars: time today; hatched: what can be won at most" if known else "bars: time today"
     below = (Below(rest),) if rest else ()
-    return Opportunities("What to look at first", rows, note, below=below, is_told=False)
+    return Opportunities("Kernels, most to win first", rows, note, below=below, is_told=False)
 
 
 def _figure(one: ProgramKernel) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import Analysis, Gain, MoveKind
+from rooflens.model.records import Analysis, Gain, Move, MoveKind
+from rooflens.model.verdict.pipelined import each_once
 from rooflens.report.plane.plane import Point
 from rooflens.report.words.labels import label_of_first
 
@@ -27,20 +28,19 @@ class Choice(Struct, frozen=True):
 def choices(analysis: Analysis) -> tuple[Choice, ...]:
     """List the moves of a kernel: those of its verdict, then those of other findings whose gain can be modelled.
 
-    Nobody who calls a library can make the latter.
+    Nobody who calls a library can make the latter. What a move says already is no further choice.
     """
-    inside = analysis.kernel.inside
-    moves = [
-        Choice(move.text, move.kind, move.gain, label_of_first(move.where, inside), move.finding)
-        for move in analysis.verdict.moves
-    ]
+    moves, inside = analysis.verdict.moves, analysis.kernel.inside
     said = {move.finding for move in moves}
     more = (
-        Choice(finding.move, finding.kind, finding.gain, label_of_first(finding.where, inside), finding.id)
+        Move(finding.move, finding.kind, finding.id, finding.where, finding.gain)
         for finding in analysis.findings
         if finding.gain and finding.id not in said and not analysis.library
     )
-    return (*moves, *more)
+    return tuple(
+        Choice(move.text, move.kind, move.gain, label_of_first(move.where, inside), move.finding)
+        for move in each_once((*moves, *more))
+    )
 
 
 def ghost_at(point: Point, gain: Gain, slope: float | None) -> tuple[float, float]:

@@ -26,10 +26,10 @@ from rooflens.report.plane.plane import BarredLaunch, DrawnLaunch, LevelShare, L
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNIT, UNPLACED
 from rooflens.report.roofline.choices import choices
 from rooflens.report.roofline.course import phase_points
-from rooflens.report.words.inside import loop_place
+from rooflens.report.words.inside import loop_labels, loop_place, shown_loops
 from rooflens.report.words.labels import BOUND_LABELS, flag_name, stall_label
 
-LOOP_WIDTH = 24
+LOOP_WIDTH = 30
 
 Names = Mapping[tuple[str, str], str]
 """By digest of the report and name of the kernel."""
@@ -143,10 +143,11 @@ def _loops(launch: DrawnLaunch, analysis: Analysis) -> Iterator[LoopPoint]:
     """
     if main_work(analysis).unit != "FLOP":
         return
+    labels = loop_labels(shown_loops(analysis.loops))
     for one in analysis.loops:
         if one.loop.kind != "loop" or not one.flop_per_s or (one.share or 0.0) < LEAST_SHARE:
             continue
-        name = fmt.cut_middle(loop_place(one), LOOP_WIDTH)
+        name = fmt.cut_middle(labels.get(one.loop.id) or loop_place(one), LOOP_WIDTH)
         for level, moved in (("l2", one.l2_bytes), ("smem", one.smem_bytes)):
             if moved and (intensity := (one.flop or 0.0) / moved):
                 known = analysis.levels.get(level)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rooflens.format import MISSING, duration, factor, percent
+from rooflens.format import MISSING, count, duration, factor, percent
 from rooflens.model.records import FAR, Analysis, Bottleneck, Gain, Limit, Verdict, ratio
 from rooflens.model.roofline.roof import at_top_clock
 from rooflens.model.roofline.unit_names import (
@@ -43,36 +43,33 @@ def limit_words(analysis: Analysis, missing: str = "") -> str:
 def limit_factor_words(verdict: Verdict) -> str:
     """Say the limit with the side that sets it: `limit 2.1x (FP32 arithmetic)`; empty if unknown.
 
-    One that is not proven is not called a limit: `at today's traffic 3.0x (DRAM)`. Where a unit bounds the kernel,
-    one that is far says what it takes: `over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)`.
+    One that is not proven is not called a limit: `today's DRAM traffic allows at most 3.0x`. Where a unit bounds the
+    kernel, one that is far says what it takes: `over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)`.
     """
     limit = verdict.limit
     if limit.over_floor is None:
         return ""
-    unit, _, what = limit.by.rpartition(" ")
+    today = limit.by if limit.by == LAUNCH else f"today's {limit.by}"
     is_at_another = verdict.resource is not None and spoken(verdict.resource, None).upper() not in limit.by.upper()
     if limit.far and is_at_another:
-        today = limit.by if limit.by == LAUNCH else f"at today's {limit.by}"
         return f"over 10x if it {_relieved(verdict.resource)} ({f'limit {limit.by}' if limit.proven else today})"
     if limit.proven or (limit.far and limit.by == LAUNCH):
         return f"far from any limit ({limit.by})" if limit.far else f"limit {factor(limit.factor)} ({limit.by})"
-    if limit.far:
-        return f"far from any limit of its {what} ({unit})"
-    if limit.by == LAUNCH:
-        return f"at the length of {LAUNCH} {factor(limit.factor)}"
-    return f"at today's {what} {factor(limit.factor)} ({unit})"
+    return f"{today} allows {'over 10x' if limit.far else f'at most {factor(limit.factor)}'}"
 
 
-def today_words(verdict: Verdict, gpu: str | None) -> str:
+def today_words(verdict: Verdict, gpu: str | None, span: str = "") -> str:
     """Say the floor of today's instructions and traffic where it is nearer than the limit; empty elsewhere.
 
-    It is a fact of the unit, and no factor of what can be won: asking less of the unit beats it.
+    It is a fact of the unit, and no factor of what can be won: asking less of the unit beats it. `span` is as
+    `gain_words` has it.
     """
     today, least_ns = verdict.today, verdict.limit.floor_ns or 0.0
     if today is None or today.share * FAR < 1 or today.floor_ns <= default_thresholds().limiter_gain * least_ns:
         return ""
     unit = resource_label(today.resource, gpu)
-    return f"with today's instructions and traffic {duration(today.floor_ns)}: {unit} is {percent(today.share)} busy"
+    below = f"the kernel gets below {duration(today.floor_ns)}{span} only if it {_relieved(today.resource)}"
+    return f"{unit} is {percent(today.share)} busy: {below}"
 
 
 def _relieved(resource: str | None) -> str:
@@ -101,9 +98,9 @@ def _over_profiled_clock(analysis: Analysis) -> float:
 
 
 def limit_in_short(analysis: Analysis) -> str:
-    """Say the limit without its side; of a full DRAM what today's traffic allows, and what the rest takes.
+    """Say the limit in short; of a full DRAM what today's traffic allows, and what the rest takes.
 
-    `at today's traffic and clock 1.1x; 1.3x at GDDR6's full clock and with fewer bytes`
+    `today's DRAM traffic and clock allow at most 1.1x; GDDR6's full clock and fewer bytes would allow 1.3x`
     """
     limit, level = analysis.verdict.limit, analysis.levels.get("dram")
     words = limit_factor_words(analysis.verdict).partition(" (")[0]
@@ -114,12 +111,13 @@ def limit_in_short(analysis: Analysis) -> str:
     if not (analysis.verdict.at_roof or clock) or limit.factor < default_thresholds().limiter_gain * today:
         return words
     faster = max(1.0, _over_profiled_clock(analysis))
-    fewer = "with fewer bytes" if limit.factor > (1 + default_thresholds().noise_share) * today * faster else ""
-    hows = " and ".join(filter(None, (clock, fewer)))
-    return f"at today's traffic{' and clock' if clock else ''} {factor(today)}; {factor(limit.factor)} {hows}"
+    fewer = "fewer bytes" if limit.factor > (1 + default_thresholds().noise_share) * today * faster else ""
+    hows = " and ".join(filter(None, (clock.removeprefix("at "), fewer)))
+    both = "traffic and clock allow" if clock else "traffic allows"
+    return f"today's DRAM {both} at most {factor(today)}; {hows} would allow {factor(limit.factor)}"
 
 
-TODAY = "~ at today's traffic, no proven limit"
+TODAY = "~ holds for today's traffic, and is no proven limit"
 """What the sign before a factor means in `limit_cell`."""
 
 
@@ -134,29 +132,70 @@ GAIN_NOT_KNOWN = "gain not known"
 """Stands where the effect of a move cannot be modelled, or the confidence is too low for a figure."""
 
 
-def best_gain_words(verdict: Verdict, time_ns: float | None) -> str:
-    """Say what the best move brings, or that this is unknown; empty without a move."""
-    return gain_words(verdict.gain, time_ns) or (GAIN_NOT_KNOWN if verdict.moves else "")
+A_LAUNCH = " a launch"
+"""Stands behind a time of a kernel that is launched several times, where the time is that of one of them."""
 
 
-def gain_words(gain: Gain | None, time_ns: float | None = None) -> str:
-    """Say what a move brings to so much time: `10.4 s to about 8.7 s (1.2x)` with an arrow; empty where unknown."""
+def in_launches(launches: int) -> str:
+    """Say of a time that it is the sum over several launches: ` in 12 launches`; empty of one."""
+    return f" in {count(launches, 'launch')}" if launches > 1 else ""
+
+
+def best_gain_words(verdict: Verdict, time_ns: float | None, span: str = "") -> str:
+    """Say what the best move brings, or that this is unknown; empty without a move. `span`: as `gain_words` has it."""
+    return gain_words(verdict.gain, time_ns, span) or (GAIN_NOT_KNOWN if verdict.moves else "")
+
+
+def gain_words(gain: Gain | None, time_ns: float | None = None, span: str = "") -> str:
+    """Say what a move brings to so much time: `10.4 s to about 8.7 s (1.2x)` with an arrow; empty where unknown.
+
+    Args:
+        gain: What it brings.
+        time_ns: The time before it.
+        span: Of which launches that is, where there are several: `A_LAUNCH`, or `in_launches`.
+    """
     if gain is None:
         return ""
     changes = f", changes the {gain.changes}" if gain.changes else ""
     if time_ns is None:
         return f"{'at most' if gain.proven else 'about'} {factor(gain.factor)}{changes}"
     after = f"{gain_how(gain)} {duration(time_ns / gain.factor)}"
-    return f"{duration(time_ns)} \u2192 {after} ({factor(gain.factor)}{changes})"
+    return f"{duration(time_ns)} \u2192 {after}{span} ({factor(gain.factor)}{changes})"
 
 
-def gain_figure(gain: Gain | None, time_ns: float | None) -> str:
-    """Say what a move brings to so much time, `6.19 \u2192 about 4.73 ms`; empty if unknown."""
+def gain_figure(gain: Gain | None, time_ns: float | None, launches: int) -> str:
+    """Say what a move brings to so many launches, `6.19 \u2192 about 4.73 ms in 12 launches`; empty if unknown."""
     if gain is None or time_ns is None:
         return gain_words(gain and replace(gain, changes=None), time_ns)
     before, _, unit = duration(time_ns).rpartition(" ")
     after = duration(time_ns / gain.factor)
-    return f"{before}{'' if after.endswith(f' {unit}') else f' {unit}'} \u2192 {gain_how(gain)} {after}"
+    said = f"{before}{'' if after.endswith(f' {unit}') else f' {unit}'} \u2192 {gain_how(gain)} {after}"
+    return f"{said}{in_launches(launches)}"
+
+
+def time_figure(gain: Gain | None, time_ns: float | None, launches: int, above_ns: float | None = None) -> str:
+    """Say the same, or where no gain is known what lies above the floor: `3.48 ms, 672 \u00b5s above its floor`.
+
+    Args:
+        gain: What the best move brings.
+        time_ns: The time of all launches; None if unknown.
+        launches: How many these are.
+        above_ns: What of that time lies above the floor; None if unknown.
+    """
+    if known := gain_figure(gain, time_ns, launches):
+        return known
+    if time_ns is None:
+        return MISSING
+    return f"{duration(time_ns)}{in_launches(launches)}{_above_words(above_ns, time_ns)}"
+
+
+def _above_words(above_ns: float | None, time_ns: float) -> str:
+    if above_ns is None or not time_ns:
+        return ""
+    part, negligible = above_ns / time_ns, default_thresholds().negligible_share
+    if part < negligible:
+        return ", at its floor"
+    return f", {f'over {percent(1 - 1 / FAR)}' if part > 1 - 1 / FAR else duration(above_ns)} above its floor"
 
 
 def gain_how(gain: Gain) -> str:

@@ -70,6 +70,24 @@ def loop_label(one: JudgedLoop) -> str:
     return loop_place(one) if one.loop.kind == "loop" else f"{one.loop.name}, {loop_place(one)}"
 
 
+def loop_labels(rows: Sequence[JudgedLoop]) -> dict[int, str]:
+    """Name rows by their loop's number; those of one place are told apart: `outer` and `inner`, or `2 of 3`."""
+    alike: dict[str, list[JudgedLoop]] = {}
+    for one in rows:
+        alike.setdefault(loop_label(one), []).append(one)
+    named = ((one, label, at, several) for label, several in alike.items() for at, one in enumerate(several))
+    return {
+        one.loop.id: f"{label}, {_which(at, several)}" if len(several) > 1 else label
+        for one, label, at, several in named
+    }
+
+
+def _which(at: int, several: Sequence[JudgedLoop]) -> str:
+    if len(several) == 2 and several[1].loop.parent == several[0].loop.id:
+        return ("outer", "inner")[at]
+    return f"{at + 1} of {len(several)}"
+
+
 def class_words(one: JudgedLoop, gpu: str | None) -> str:
     """Say what limits a row: the full unit, or what its warps wait for; nothing without time of its own."""
     if (one.share_self or 0.0) < LEAST_SHARE:

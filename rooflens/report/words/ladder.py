@@ -27,7 +27,7 @@ from rooflens.report.words.change import (
     other_work_words,
     speed_words,
 )
-from rooflens.report.words.gain_and_limit import gain_words, limit_in_short, share_words
+from rooflens.report.words.gain_and_limit import A_LAUNCH, gain_words, limit_in_short, share_words
 from rooflens.report.words.headline import Plain, fitting, name_of, some_names
 
 KERNELS_SHOWN = 30
@@ -79,6 +79,7 @@ class LadderRow(Struct, frozen=True):
 def ladder_rows(rungs: Sequence[Rung], threshold: float = DEFAULT_THRESHOLD) -> list[LadderRow]:
     """Describe each version of a ladder."""
     scale, leading = scale_of(rungs), tied(rungs, threshold)
+    several = sum(bool(rung.time.times_ns) and not rung.apart and not rung.library for rung in rungs) > 1
     return [
         LadderRow(
             label=rung.label,
@@ -88,7 +89,7 @@ def ladder_rows(rungs: Sequence[Rung], threshold: float = DEFAULT_THRESHOLD) -> 
             limiter=limiter(rung.analysis) if rung.analysis else "-",
             changed=step_words(rungs, rung, threshold),
             part=scale.part(rung.time.median_ns) if rung.time.median_ns and not rung.apart else 0.0,
-            is_fastest=rung.is_fastest and len(leading) == 1,
+            is_fastest=rung.is_fastest and several and len(leading) == 1,
         )
         for rung in rungs
     ]
@@ -231,8 +232,13 @@ def _heads(ladder: Ladder) -> Iterator[str]:
     time, leading = duration(fastest.time.median_ns), ladder.tied
     timed = [rung for rung in own if rung.time.times_ns]
     if len(timed) < 2:
-        yield f"{name_of(fastest.label)}: {time}{_beside(ladder, fastest)}; no other version to compare"
-        yield f"{name_of(fastest.label)}: {time}; no other version to compare"
+        best = ladder.reference
+        alone = (
+            f"{best.library} does the same in {duration(best.time.median_ns)}"
+            if best
+            else "no other version to compare"
+        )
+        yield f"{name_of(fastest.label)}: {time}; {alone}"
         return
     if len(leading) == len(timed):
         yield f"{amount}, no difference: {time}{_beside(ladder, fastest)}"
@@ -298,7 +304,8 @@ def try_next(ladder: Ladder) -> str:
     if fastest is None or fastest.analysis is None:
         return ""
     verdict = fastest.analysis.verdict
-    gain = gain_words(verdict.gain, fastest.analysis.kernel.duration_ns)
+    span = A_LAUNCH if fastest.launches > 1 else ""
+    gain = gain_words(verdict.gain, fastest.analysis.kernel.duration_ns, span)
     limit = limit_in_short(fastest.analysis)
     said = (f"Next, from {fastest.label}: {best_move(fastest.analysis.verdict)}", gain, limit)
     return f"{'; '.join(filter(None, said))}."

@@ -171,6 +171,22 @@ def test_of_two_ways_the_one_that_was_said_is_left_out() -> None:
     assert first.kind == "results"
 
 
+def test_wider_loads_have_one_gain() -> None:
+    """They leave the moves that have them among their ways where another move is for them, and only there."""
+    flight = Move(
+        "keep more bytes in flight, with wider loads and several per thread, as DRAM is 60 % busy", "inflight"
+    )
+    apart = Move("let neighbouring threads read on; or load 16 bytes at once per thread, as L1 serves 90 %", "coalesce")
+    queue = Move("issue fewer and wider global and local accesses: the queue is full", "wide", gain=Gain(1.3))
+    shared = Move("load 16 bytes at once from shared memory: 4.00 bytes fetched", "wide")
+    assert [move.text for move in each_once((flight, apart, queue))] == [
+        "keep more bytes in flight, with several loads per thread, as DRAM is 60 % busy",
+        "let neighbouring threads read on",
+        queue.text,
+    ]
+    assert [*each_once((flight, apart, shared))] == [flight, apart, shared]
+
+
 @pytest.mark.parametrize(
     ("capability", "opcodes", "through_registers"),
     [

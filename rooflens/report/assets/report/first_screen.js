@@ -6,6 +6,7 @@
   // Tiers of the order, as `rooflens.model.ranking` has them.
   const GAIN = 0;
   const LIMIT = 1;
+  const TIME = 2;
   const FILL = 4;
   const NAMED = 3;
   const NAME_CHARS = 40;
@@ -19,7 +20,11 @@
     const known = rows.map((item) => item[key]).filter((value) => value !== null);
     return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
   };
-  const launches = (rows) => rows.reduce((sum, item) => sum + item.n, 0);
+  // How many launches a time is the sum of; 1 where each kernel of a row ran once, as its name says so.
+  function launches(rows) {
+    const amount = rows.reduce((sum, item) => sum + item.n, 0);
+    return amount > new Set(rows.map((item) => item.g)).size ? amount : 1;
+  }
   function byKernel(rows) {
     const kernels = new Map();
     for (const item of rows) if (item.g !== "") kernels.set(item.g, [...(kernels.get(item.g) || []), item]);
@@ -85,7 +90,7 @@
     const newest = new Map();
     for (const { f, v } of left) if (f) newest.set(f, Math.max(v, newest.get(f) ?? v));
     const kernels = every.filter(({ worst: { f, v } }) => !f || v === newest.get(f))
-      .sort((a, b) => a.tier - b.tier || b.stake - a.stake || (b.ns || 0) - (a.ns || 0));
+      .sort((a, b) => Math.max(a.tier, TIME) - Math.max(b.tier, TIME) || b.stake - a.stake || (b.ns || 0) - (a.ns || 0));
     const mostOf = (rows) => Math.max(0, ...rows.map((kernel) => kernel.stake));
     const won = mostOf(kernels.filter(({ tier }) => tier === GAIN));
     const most = mostOf(kernels.filter(({ tier }) => tier !== FILL));
@@ -114,10 +119,11 @@
     write(byId("ranking-earlier").querySelector("[data-live]"), count(earlier, "older version"));
     for (const entry of entries) entry.hidden = true;
     let hasAsked = "asked" in list.dataset;
+    const withoutGain = listed.findLastIndex(({ tier }) => tier === GAIN) + 1;
     for (const [place, kernel] of listed.entries()) {
       const entry = entryOf(kernel);
       entry.hidden = false;
-      entry.classList.toggle("begins", place > 0 && listed[place - 1].tier === GAIN && kernel.tier !== GAIN);
+      entry.classList.toggle("begins", place > 0 && place === withoutGain);
       entry.classList.toggle("brief", !first.includes(kernel));
       // What more to collect is said once.
       const asks = "asks" in entry.dataset;
@@ -137,16 +143,17 @@
     write(more.querySelector("[data-live]"),
       `${count(others, "more kernel")}${share === null ? "" : `, ${percent(share)} of GPU time`}`);
   }
-  function fill(entry, place, { rows, ns }, longest) {
+  // What a kernel is ranked by where no gain is known.
+  const aboveOf = ({ rows, tier }) => (tier === FILL ? null : total(rows, "won"));
+  function fill(entry, place, kernel, longest) {
+    const { rows, ns } = kernel;
     const amount = launches(rows);
     const { whole, of } = entry.dataset;
     const share = whole && ns !== null ? ns / Number(whole) : part(ns);
     const { gain, how } = entry.dataset;
-    const took = [amount > 1 ? `x${amount.toLocaleString("en")}` : "",
-      share === null ? "" : `${percent(share)} of ${whole ? of : "GPU time"}`];
     write(entry.querySelector(".rank"), String(place));
-    write(entry.querySelector(".took"), took.filter(Boolean).join(", "));
-    write(entry.querySelector(".gain"), figure(ns, gain, how));
+    write(entry.querySelector(".took"), share === null ? "" : `${percent(share)} of ${whole ? of : "GPU time"}`);
+    write(entry.querySelector(".gain"), figure(ns, amount, { gain, how, above: aboveOf(kernel) }));
     barOf(entry).style.width = `${longest ? (100 * (ns || 0)) / longest : 0}%`;
     for (const piece of piecesOf(entry)) {
       piece.style.flexGrow = total(rows.filter((item) => item.bound === piece.dataset.bound), "ns") || 0;
@@ -171,7 +178,11 @@
     link.href = `#${entry.dataset.k}`;
     link.textContent = name;
     if (isWhole) title.replaceChildren(lead, link, joint, unbroken(said));
-    else title.replaceChildren(link, ": ", unbroken(figure(kernel.ns, entry.dataset.gain, entry.dataset.how)));
+    else {
+      const { gain, how } = entry.dataset;
+      const words = figure(kernel.ns, launches(kernel.rows), { gain, how, above: null });
+      title.replaceChildren(link, ": ", unbroken(words));
+    }
   }
 
   function showLimit(left) {

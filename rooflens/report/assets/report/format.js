@@ -1,6 +1,8 @@
 // Numbers as text, digit for digit as `rooflens/format.py` writes them; units stay beside their numbers.
 lens.format = (() => {
   const MISSING = "\u2013";
+  const FAR = 10;
+  const NEGLIGIBLE = 0.05;
   const PREFIXES = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
   const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "\u00b5s"], [1, "ns"]];
   const BEFORE_UNIT = /(?<=\d) (?=%|[kMGTPEmn\u00b5]?(?:s|B|FLOP|op|Hz)\b)/g;
@@ -48,12 +50,19 @@ lens.format = (() => {
     return `${text} ${prefix}${unit}`;
   };
   const duration = (ns) => scaled(ns, TIMES).join(" ");
-  // A time and the one that a move leaves, `6.19 \u2192 about 4.73 ms`; the time alone where no gain is known.
-  function figure(ns, gain, how) {
-    if (ns === null || !gain) return ns === null ? MISSING : duration(ns);
+  // Time of launches and what a move leaves of it, `6.19 \u2192 about 4.73 ms in 12 launches`; else what is above the floor.
+  function figure(ns, launches, { gain, how, above }) {
+    const span = launches > 1 ? ` in ${count(launches, "launch")}` : "";
+    if (ns === null || !gain) return ns === null ? MISSING : `${duration(ns)}${span}${aboveWords(above, ns)}`;
     const [before, unit] = scaled(ns, TIMES);
     const after = duration(ns / gain);
-    return `${before}${after.endsWith(` ${unit}`) ? "" : ` ${unit}`} \u2192 ${how} ${after}`;
+    return `${before}${after.endsWith(` ${unit}`) ? "" : ` ${unit}`} \u2192 ${how} ${after}${span}`;
+  }
+  function aboveWords(above, ns) {
+    if (above === null || !ns) return "";
+    const most = 1 - 1 / FAR;
+    if (above / ns < NEGLIGIBLE) return ", at its floor";
+    return `, ${above / ns > most ? `over ${percent(most)}` : duration(above)} above its floor`;
   }
   function percent(share) {
     const value = share * 100;

@@ -86,12 +86,12 @@
     const every = sum(items);
     const left = sum(items.filter((item) => !hidden[item.k]));
     const tally = byId("tally");
-    const noun = tally?.parentElement.dataset.noun || "launch";
-    const text = lens.filtered() ? `${count.format(left)} of ${lens.format.count(every, noun)}` : "";
+    const { noun } = tally?.parentElement.dataset || {};
+    const text = lens.filtered() && noun ? `${count.format(left)} of ${lens.format.count(every, noun)}` : "";
     const others = tally?.parentElement.dataset.others;
     const grouped = Number((others || "0").replaceAll(",", ""));
     const rest = grouped ? ` (${others} grouped)` : "";
-    if (tally) tally.textContent = text || (rest ? `${count.format(every + grouped)} launches${rest}` : "");
+    if (tally) tally.textContent = text || (rest ? `${lens.format.count(every + grouped, noun)}${rest}` : "");
     if (byId("clear")) byId("clear").hidden = !lens.filtered();
     if (byId("shown")) byId("shown").textContent = text;
     document.documentElement.classList.toggle("filtered", lens.filtered());

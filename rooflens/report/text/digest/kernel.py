@@ -14,7 +14,7 @@ from rooflens.model.verdict.sentences import without_move
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
 from rooflens.report.words.findings import code_of, confidence_words, costing, shown
-from rooflens.report.words.gain_and_limit import best_gain_words, limit_factor_words
+from rooflens.report.words.gain_and_limit import best_gain_words, in_launches, limit_factor_words
 from rooflens.report.words.inside import inside_line
 from rooflens.report.words.kernel import NAME_WIDTH, file_of, plain, shares, short_name
 from rooflens.report.words.labels import flag_label, flag_name, place_label
@@ -83,7 +83,8 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
 def _two_numbers(group: KernelSummary) -> str:
     """Give the effect of the first move on all launches, and the limit."""
     verdict = group.analysis.verdict
-    both = best_gain_words(verdict, group.duration_ns), limit_factor_words(verdict)
+    gain = best_gain_words(verdict, group.duration_ns, in_launches(group.launch_count))
+    both = gain, limit_factor_words(verdict)
     return ", ".join(filter(None, both))
 
 
@@ -98,8 +99,7 @@ def takes(group: KernelSummary) -> str:
     """Give the time of all launches of a kernel, and its share of the GPU time."""
     part = group.time_share
     share = "" if part is None or part == 1 else f", {fmt.percent(part)} of GPU time"
-    launches = f" in {fmt.count(group.launch_count, 'launch')}" if group.launch_count > 1 else ""
-    return f"{fmt.duration(group.duration_ns)}{launches}{share}"
+    return f"{fmt.duration(group.duration_ns)}{in_launches(group.launch_count)}{share}"
 
 
 def shares_words(analysis: Analysis) -> str:
