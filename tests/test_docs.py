@@ -51,6 +51,12 @@ def test_no_line_of_a_paragraph_becomes_a_list() -> None:
     assert {str(page): lines for page in PAGES if (lines := markdown.lists_in_paragraphs(page))} == {}
 
 
+def test_nothing_is_left_of_a_cut() -> None:
+    """Every code block ends, and no line stands there twice in a row."""
+    assert {str(page): lines for page in PAGES if (lines := markdown.open_blocks(page))} == {}
+    assert {str(page): lines for page in PAGES if (lines := markdown.doubled_lines(page))} == {}
+
+
 def test_sentences_are_short() -> None:
     """No sentence outside tables has more than 45 words."""
     assert {str(page): long for page in PAGES if (long := markdown.long_sentences(page, 45))} == {}

@@ -54,6 +54,18 @@ def lists_in_paragraphs(page: Path) -> list[int]:
     ]
 
 
+def open_blocks(page: Path) -> list[int]:
+    """Return the line of each code block that lacks its end: the beginning of the next one stands in it."""
+    return [block.line for block in blocks(page) if re.search(r"^ *```\w", block.code, flags=re.MULTILINE)]
+
+
+def doubled_lines(page: Path) -> list[int]:
+    """Return the number of each line of text that repeats the line before it, as a cut leaves them."""
+    inside = {line for block in blocks(page) for line in range(block.line, block.line + block.code.count("\n") + 2)}
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return [at for at, (last, line) in enumerate(pairwise(["", *lines]), 1) if line == last != "" and at not in inside]
+
+
 def long_sentences(page: Path, most_words: int) -> list[str]:
     """Return how each sentence begins that has more words, in paragraphs and lists.
 
