@@ -19,7 +19,7 @@ _MOST_LAUNCHES = 8
 def grid(kernel: Kernel) -> Edit | None:
     """Return the statement that sets the grid of a kernel's launches; None if they are not in sight, or differ."""
     name = re.escape(function_of(kernel.function_name))
-    launch = re.compile(rf"\b{name}\s*(?:<[^;{{}}]{{0,400}}?>\s*)?<<<(?P<configuration>[^;]{{0,400}}?)>>>")
+    launch = re.compile(rf"\b{name}\s*(?:<[^;{{}}]{{0,200}}?>\s*)?<<<(?P<configuration>[^;]{{0,400}}?)>>>")
     launches = (
         (file, source, one, divided(match["configuration"]))
         for file, source in sources_naming(kernel)
