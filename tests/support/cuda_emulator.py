@@ -29,7 +29,12 @@ def build_for_cpu(workloads: Sequence[Workload], folder: Path, compiler: str, de
     for common in sorted(workloads[0].folder.parent.glob("*.cuh")):
         (folder / common.name).write_text(rewrite(common.read_text(encoding="utf-8")), encoding="utf-8")
     rewritten = [replace(workload, folder=_rewritten(workload.folder, folder)) for workload in workloads]
-    source, program = write_one_source(rewritten, folder / "all.cu"), folder / "program"
+    return compile_for_cpu(write_one_source(rewritten, folder / "all.cu"), compiler, defines)
+
+
+def compile_for_cpu(source: Path, compiler: str, defines: Sequence[str] = ()) -> Path:
+    """Compile rewritten CUDA into a program beside it; return its path."""
+    program = source.with_name("program")
     command = [compiler, *FLAGS, *(f"-D{name}" for name in defines), f"-I{HEADERS}", str(source), "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the compiler, our sources
     assert done.returncode == 0, done.stderr

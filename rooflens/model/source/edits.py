@@ -15,7 +15,7 @@ from rooflens.model.hotspots import caller_of
 from rooflens.model.records import Edit, Finding, Hotspot, Kernel, Move
 from rooflens.model.source.accesses import coalesced, copied_asynchronously
 from rooflens.model.source.expressions import UnknownError
-from rooflens.model.source.launch import grid, index, indexed_constant
+from rooflens.model.source.launch import grid, index, indexed_constant, launch
 from rooflens.model.source.layouts import without_conflicts
 from rooflens.model.source.loops import all_unrolled, unrolled
 from rooflens.model.source.place import MOST_LINES, Place, Sketch, edit_of, kernel_place, parsed
@@ -130,6 +130,8 @@ _OF_A_KERNEL: Mapping[str | None, Callable[..., Sketch | None]] = {"low_occupanc
 
 _WITHOUT_A_PLACE: Mapping[str, Callable[[Kernel], Edit | None]] = {
     "blocks": grid,
+    "fuse": launch,
+    "graph": launch,
     "elements": index,
     "index": indexed_constant,
     "barrier": partial(_of_kernel, rule=last_warp_alone),

@@ -1,8 +1,9 @@
-"""The statements of moves that are about no line: what sets the grid, a thread's place in it, and constants."""
+"""The statements of moves that are about no line: the launch and its grid, a thread's place in it, and constants."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import islice
 
 from rooflens.model.keys import function_of
@@ -16,23 +17,34 @@ _MOST_LAUNCHES = 8
 """Launches of a kernel that are looked at."""
 
 
+def launch(kernel: Kernel) -> Edit | None:
+    """Return the statement that launches a kernel; None if it is not in sight, or there are several."""
+    edits = {edit_of(source, file, one) for file, source, one, _ in _launches(kernel)}
+    return edits.pop() if len(edits) == 1 else None
+
+
 def grid(kernel: Kernel) -> Edit | None:
     """Return the statement that sets the grid of a kernel's launches; None if they are not in sight, or differ."""
+    setters = {
+        edit_of(source, file, _set_by(source, one, configuration[0]))
+        for file, source, one, configuration in _launches(kernel)
+        if configuration
+    }
+    return setters.pop() if len(setters) == 1 else None
+
+
+def _launches(kernel: Kernel) -> Iterator[tuple[str, SourceText, Statement, list[str]]]:
+    """Yield the first statements that launch a kernel, with what stands between `<<<` and `>>>`."""
     name = re.escape(function_of(kernel.function_name))
-    launch = re.compile(rf"\b{name}\s*(?:<[^;{{}}]{{0,400}}?>\s*)?<<<(?P<configuration>[^;]{{0,400}}?)>>>")
+    pattern = re.compile(rf"\b{name}\s*(?:<[^;{{}}]{{0,200}}?>\s*)?<<<(?P<configuration>[^;]{{0,400}}?)>>>")
     launches = (
         (file, source, one, divided(match["configuration"]))
         for file, source in sources_naming(kernel)
         for one in source.statements
         if one.closes != "#"
-        for match in launch.finditer(source.code(one))
+        for match in pattern.finditer(source.code(one))
     )
-    setters = {
-        edit_of(source, file, _set_by(source, one, configuration[0]))
-        for file, source, one, configuration in islice(launches, _MOST_LAUNCHES)
-        if configuration
-    }
-    return setters.pop() if len(setters) == 1 else None
+    yield from islice(launches, _MOST_LAUNCHES)
 
 
 def _set_by(source: SourceText, statement: Statement, value: str) -> Statement:

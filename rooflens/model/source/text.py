@@ -73,11 +73,6 @@ class SourceText:
         self.clean = _BLANKED.sub(_spaces, text)
         self._starts = [0, *(found.end() for found in re.finditer(r"\n", text))]
 
-    @cached_property
-    def lines(self) -> list[str]:
-        """The lines, as they are."""
-        return self.text.splitlines()
-
     def line_of(self, at: int) -> int:
         """Return the line, from 1, of a place in the text."""
         return bisect_right(self._starts, at)

@@ -8,7 +8,7 @@ from rooflens import format as fmt
 from rooflens.model.hotspots import leading_part, leading_stall, loops_around, places
 from rooflens.model.records import Analysis, Hotspot, JudgedLoop, Kernel, ratio
 from rooflens.report.document import Column, Document, Heading, Lines, OnPage, Row, Table, code, paragraph
-from rooflens.report.kernel.source import in_context
+from rooflens.report.kernel.source import changed, in_context
 from rooflens.report.words.findings import code_of
 from rooflens.report.words.inside import (
     body_words,
@@ -70,7 +70,7 @@ def hot_lines(analysis: Analysis, *, asks: bool = True) -> Document:
 
 def _is_changed(analysis: Analysis, hotspot: Hotspot) -> bool:
     """Return whether a line is shown already, as that of a statement which a move changes."""
-    edits = (move.edit for move in analysis.verdict.moves if move.edit is not None)
+    edits = changed(analysis).values()
     return any(one.file == hotspot.file and one.line <= (hotspot.line or 0) <= one.last_line for one in edits)
 
 

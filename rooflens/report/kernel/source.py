@@ -28,16 +28,19 @@ def in_context(kernel: Kernel, spot: Hotspot | None) -> tuple[Excerpt, ...]:
     return (Excerpt(_place(kernel, spot.file, spot.line), tuple(shown)),)
 
 
+def changed(analysis: Analysis) -> dict[int, Edit]:
+    """Return the statements of a kernel that are shown as changed, by the number of the first move that names each."""
+    edits: dict[tuple[str, int], tuple[int, Edit]] = {}
+    for number, move in enumerate(analysis.verdict.moves, start=1):
+        if move.edit is not None:
+            edits.setdefault((move.edit.file, move.edit.line), (number, move.edit))
+    return dict([*edits.values()][:_MOST_EDITS])
+
+
 def changes(analysis: Analysis) -> Document:
     """Show the statement that each move changes, and a sketch of what it becomes."""
-    shown: set[tuple[str, int]] = set()
-    blocks: list[Document] = []
-    for number, move in enumerate(analysis.verdict.moves, start=1):
-        edit = move.edit
-        if edit is None or (edit.file, edit.line) in shown or len(blocks) == _MOST_EDITS:
-            continue
-        shown.add((edit.file, edit.line))
-        blocks.append(_change(analysis.kernel, number, move, edit))
+    moves = analysis.verdict.moves
+    blocks = [_change(analysis.kernel, at, moves[at - 1], edit) for at, edit in changed(analysis).items()]
     if not blocks:
         return ()
     return (Heading("What the moves change"), *(block for one in blocks for block in one))

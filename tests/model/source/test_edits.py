@@ -120,11 +120,17 @@ void run(float* a, float* out, int n) {
 
 
 def test_a_move_without_a_line_shows_what_it_changes() -> None:
-    """The grid is followed to what sets its size, a thread's elements to its index, a constant to where it is read."""
-    edits = {kind: edit_without_place(SUM, kind, line=5) for kind in ("blocks", "elements", "index")}
-    assert {kind: edit and edit.line for kind, edit in edits.items()} == {"blocks": 14, "elements": 4, "index": 5}
+    """The grid is followed to what sets its size; fusing shows the launch, elements the index, a constant its use."""
+    edits = {kind: edit_without_place(SUM, kind, line=5) for kind in ("blocks", "fuse", "elements", "index")}
+    assert {kind: edit and edit.line for kind, edit in edits.items()} == {
+        "blocks": 14,
+        "fuse": 16,
+        "elements": 4,
+        "index": 5,
+    }
     other = SUM.replace("}\nvoid run", "}\nvoid warm(float* a) { turn<<<1, 128>>>(a, a, 1); }\nvoid run")
     assert edit_without_place(other, "blocks") is None  # launches with different grids
+    assert edit_without_place(other, "graph") is None
 
 
 def test_a_reduction_ends_within_a_warp() -> None:

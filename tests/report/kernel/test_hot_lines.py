@@ -6,11 +6,12 @@ from msgspec.structs import replace
 from support import samples
 from support.tags import words_of
 
-from rooflens.model.records import Analysis, Hotspot
+from rooflens.model.records import Analysis, Edit, Hotspot, Move, SourceFile
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.document import Lines, for_text
+from rooflens.report.document import Excerpt, Lines, for_text
 from rooflens.report.kernel.places import MOST_LINES, hot_lines
+from rooflens.report.kernel.source import changes
 from rooflens.report.page.kernels import kernels
 
 STRIDED = Hotspot(
@@ -113,3 +114,19 @@ def test_hostile_lines_are_text() -> None:
     html = html_of(having(spot, samples=5.0))
     assert "<img" not in html
     assert "&lt;img" in html
+
+
+def test_a_hot_line_stands_in_its_context_unless_a_move_shows_it() -> None:
+    """Three statements are shown as changed, each once; a line of a fourth keeps its own excerpt."""
+    text = "\n".join(f"x[{number}] = y;" for number in range(1, 30))
+    spot = Hotspot("line", file="a.cu", line=20, measures={"samples": 100.0})
+    analysis = having(spot, samples=100.0)
+    edits = [Edit("a.cu", line, line, ("x = y;",)) for line in (2, 2, 8, 14, 20)]
+    moves = tuple(Move("do it", "tile", edit=one) for one in edits)
+    kernel = replace(analysis.kernel, sources={"a.cu": SourceFile(text)})
+    analysis = replace(analysis, kernel=kernel, verdict=replace(analysis.verdict, moves=moves))
+    shown = [block for block in changes(analysis) if isinstance(block, Excerpt)]
+    assert [[line.number for line in one.lines if line.kind == "here"] for one in shown] == [[2], [8], [14]]
+    assert any(isinstance(block, Excerpt) for block in hot_lines(analysis))
+    fewer = replace(analysis, verdict=replace(analysis.verdict, moves=moves[2:]))
+    assert not any(isinstance(block, Excerpt) for block in hot_lines(fewer))

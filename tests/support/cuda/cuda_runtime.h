@@ -212,6 +212,14 @@ inline float __shfl_xor_sync(unsigned, float value, int apart) {
 }
 
 template <typename Value>
+Value __shfl_down_sync(unsigned, Value value, unsigned by) {
+  emulator::show<Value>() = value;
+  const emulator::Warp<Value> warp;
+  const unsigned lane = emulator::current % 32;
+  return lane + by < 32 ? warp[lane + by] : value;
+}
+
+template <typename Value>
 Value __ldcg(const Value* from) {
   return *from;
 }
