@@ -96,7 +96,8 @@ def speedup(facts: Facts, waste: Waste) -> float | None:
     """Model how much faster a kernel is without a waste; None if it costs nothing that is measured.
 
     The waste is load, which is subtracted from each unit, and then the next unit is the limit. The rest of the kernel's
-    time scales with its busiest unit, for which it waits. If the waste makes warps wait, those waits disappear too.
+    time scales with its busiest unit, for which it waits. If the waste makes warps wait, those waits disappear too:
+    where the busiest unit does none of it, and nobody measured what a waiting kernel waits for, nothing tells.
     """
     if not spared(facts, waste):
         return None
@@ -104,7 +105,14 @@ def speedup(facts: Facts, waste: Waste) -> float | None:
     left = max((share * (1 - waste.parts.get(name, 0.0)) for name, share in facts.shares.items()), default=0.0)
     waiting = 0.0 if facts.at_roof else stalled(facts, waste.stalls)
     after = min(left / top if top else 1.0, 1 - waste.waits * waiting, 1 - _in_series(facts, waste))
+    if after == 1 and waste.waits and not _are_waits_known(facts):
+        return None
     return max(1.0, 1 / max(after, left, _elsewhere(facts, waste, waiting), 1 - MOST_SPARED))
+
+
+def _are_waits_known(facts: Facts) -> bool:
+    """Return whether a kernel does not wait, or what its warps wait for was measured."""
+    return facts.bound != "latency" or bool(facts.kernel.stalls) or any(map(_is_a_stall, facts.kernel.counters))
 
 
 def _in_series(facts: Facts, waste: Waste) -> float:
@@ -145,10 +153,10 @@ def _is_much_of_the_unmeasured(facts: Facts, waste: Waste) -> bool:
     It is much of the work of memory levels if none of these was measured, or of busy levels if the kernel waits and no
     stall was measured.
     """
-    parts, kernel = {name: part for name, part in waste.parts.items() if name in LEVELS}, facts.kernel
+    parts = {name: part for name, part in waste.parts.items() if name in LEVELS}
     if all(facts.shares.get(name) is None for name in parts):
         return max(parts.values(), default=0.0) >= facts.limits.limiting_waste_share
-    if facts.bound != "latency" or kernel.stalls or not waste.stalls or any(map(_is_a_stall, kernel.counters)):
+    if not waste.stalls or _are_waits_known(facts):
         return False
     busy = {
         name: part for name, part in parts.items() if facts.shares.get(name, 0.0) >= facts.limits.contributing_share

@@ -108,7 +108,9 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
     is_told, found = found.severity is not None or found.waste is not None, weighed(facts, found)
     factor = None if found.gain is None else max(1.0, min(found.gain, *_most_left(facts, found)))
     severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
-    if not is_told and factor is not None and factor < 1 + facts.limits.noise_share:
+    unit = next_unit(facts, found.waste) if severity != "note" and found.waste is not None else None
+    is_small = factor is not None and factor < 1 + facts.limits.noise_share
+    if is_small and unit is None and (severity == "contributes" or not is_told):
         severity = "note"  # what others measured it by leaves less of it than runs differ by
     # Behind a side that was not measured, and may be full, a wait ends where nobody knows; few blocks fill nothing.
     is_open = facts.bound == "latency" and LATENCY in found.bears_on and bool(facts.or_bound) and rule.kind != "blocks"
@@ -119,7 +121,7 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         else Gain(factor, time_ns / factor if time_ns is not None else None, changes=found.changes)
     )
     move = found.move
-    if severity != "note" and found.waste is not None and (unit := next_unit(facts, found.waste)) is not None:
+    if unit is not None:
         label, first = (
             resource_label(one, facts.kernel.gpu) for one in (unit, facts.limiter and facts.limiter.resource)
         )

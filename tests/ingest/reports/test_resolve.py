@@ -500,3 +500,11 @@ def test_a_clock_of_zero_was_not_measured() -> None:
     found = resolve({**ALL, "sm__cycles_elapsed.avg.per_second": 0.0}).values
     assert "sm_clock_hz" not in found
     assert "issue_peak_inst_per_s" not in found
+
+
+def test_waves_that_a_print_rounds_to_nothing_are_those_of_the_launch() -> None:
+    """4 blocks on 108 SMs of 8 each are 0.005 waves, printed as 0.00; without the limits of an SM nothing is known."""
+    launch = {"launch__waves_per_multiprocessor": 0.0, "launch__grid_size": 4.0, "launch__sm_count": 108.0}
+    held = {f"launch__occupancy_limit_{what}": 8.0 for what in ("warps", "registers", "shared_mem", "blocks")}
+    assert value({**launch, **held}, "waves") == pytest.approx(4 / (8 * 108))
+    assert value(launch, "waves") is None

@@ -52,6 +52,13 @@ def test_nothing_is_promised_to_a_kernel_as_short_as_its_launch() -> None:
     assert found.gain is None
 
 
+def test_a_waste_of_a_fiftieth_of_the_time_is_no_move() -> None:
+    """Of 148 SMs at most 7 blocks each, 1,024 blocks leave 1.2 % of the time idle, and 957 leave 7.6 %."""
+    for blocks, severity in ((1024.0, "note"), (957.0, "contributes")):
+        few = {"waves": 0.86, "grid_size": blocks, "sm_count": 148.0}
+        assert _severity("small_grid", counters=few, shares={"alu": 0.7}, **at_limiter("alu", 0.7)) == severity
+
+
 def test_a_small_grid_limits_where_sms_are_empty_or_half_empty() -> None:
     """If each SM has half of its blocks, work is everywhere, and the small grid only contributes."""
     few = {"waves": 0.8, "grid_size": 54.0, "sm_count": 108.0}

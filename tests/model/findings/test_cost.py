@@ -29,6 +29,13 @@ def test_a_kernel_that_waits_wins_the_time_of_the_unit_or_of_the_wait(waste: Was
     assert speedup(make_facts({}, {"l1": 0.2}, kernel=kernel), waste) == pytest.approx(gain)
 
 
+def test_waits_that_nobody_measured_leave_the_gain_of_a_waste_open() -> None:
+    """DRAM is the busiest unit of a kernel that waits: what L1 does in vain may be what it waits for, or not."""
+    waste, shares = Waste({"l1": 0.75}, waits=0.75, stalls=("long_scoreboard",)), {"l1": 0.2, "dram": 0.3}
+    assert speedup(make_facts({}, shares), waste) is None
+    assert speedup(make_facts({}, shares, kernel={"stalls": {"long_scoreboard": 0.4}}), waste) == pytest.approx(1 / 0.7)
+
+
 def test_a_full_unit_ends_with_the_next_one() -> None:
     """Of an L1 at 80 % a half is waste: then DRAM, at 60 %, takes as long as it does today."""
     facts = make_facts({}, {"l1": 0.8, "dram": 0.6}, **at_limiter("l1", 0.8))

@@ -119,6 +119,12 @@ def test_what_moves_more_than_memory_holds_reads_it_again() -> None:
     assert (of_a_share.factor, of_a_share.missing is None) == (None, False)
 
 
+def test_a_gpu_without_a_name_is_any_of_its_capability() -> None:
+    """GPUs of 8.0 hold 24 to 80 GB: 100 GB may be little more than one of them holds, 500 GB is beyond all."""
+    for time_ns, by in ((2e8, "DRAM traffic"), (1e9, "FP32 arithmetic")):
+        assert limit(1e7, {"duration_ns": time_ns}, compute_capability="8.0").by == by
+
+
 def test_a_pipe_that_only_computes_stands_for_operations_that_are_not_counted() -> None:
     """A tensor pipe 40 % busy leaves 4 of 10 ms, approximately if per cents are of active cycles."""
     facts = case(None, {"tensor_busy_share": 0.4, "dram_bytes": 1e9}, shares={"tensor_pipe": 0.4})
