@@ -151,6 +151,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("rooflens.report", "assets"),
         autoescape=True,
+        optimized=False,  # to look for constants to fold takes longer than they do
         undefined=StrictUndefined,
         extensions=[_Dense],
         trim_blocks=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from rooflens.format import NBSP, cut_middle, printable, unbroken
@@ -29,11 +30,15 @@ WORTH_WORDS = 0.04
 MAX_ROWS = 4_000
 """Rows of all tables of a page; those of further tables are only counted."""
 
+_TEXTS_KEPT = 4096
+"""Texts that are made safe once: names of units, columns and kernels recur in every table."""
+
 _TAGS = {"strong": "b", "dim": "small"}
 _KINDS = {"keep": "nowrap", "name": "label", "prose": "prose"}
 """How cells of a column give way -> their class."""
 
 
+@lru_cache(maxsize=_TEXTS_KEPT)
 def safe(text: str) -> str:
     """Return a text as a page holds it: nothing that steers or hides, numbers beside their units; twice is as once."""
     return unbroken(printable(text.replace(NBSP, " ")))
@@ -78,12 +83,15 @@ class Cell(NamedTuple):
     """A cell of a table.
 
     Attributes:
+        tag: Its element: the first cell of a row is its heading.
+        kind: Its class.
         label: Its heading, where a telephone stacks cells.
         title: The whole of what it cuts.
         bar: Share and style, where it is drawn.
         span: Columns that it goes across; 0 for its own.
     """
 
+    tag: str
     kind: str
     words: Words
     label: str = ""
@@ -135,7 +143,7 @@ class Room:
             stacks=stacks,
             heads=tuple((_kind(column), column.heading, column.about) for column in columns),
             rows=tuple(
-                (Cell("", row[0], span=len(columns)),)
+                (Cell("th", "", row[0], span=len(columns)),)
                 if table.is_across(row)
                 else tuple(_cells(columns, row, labelled=stacks))
                 for row in rows
@@ -153,18 +161,18 @@ def _kind(column: Column) -> str:
 def _cells(columns: Sequence[Column], row: Sequence[Words], *, labelled: bool) -> Iterator[Cell]:
     """Lay a row out; where a telephone stacks its cells each has its heading."""
     for i, (column, words) in enumerate(zip(columns, row, strict=True)):
-        label = column.heading if labelled and i else ""
+        tag, label = "td" if i else "th", column.heading if labelled and i else ""
         if column.fit == "bar" and i:
             (share,) = spans(words)
-            yield Cell("drawn", "", label, bar=(float(share.text), share.style))
+            yield Cell(tag, "drawn", "", label, bar=(float(share.text), share.style))
         elif column.fit == "name" and len(whole := plain(words)) > NAME_WIDTH:
             cut: Words = tuple(
                 replace(span, text=cut_middle(span.text, NAME_WIDTH)) if span.style == "code" else span
                 for span in spans(words)
             )
-            yield Cell(_kind(column), cut, label, cut_middle(whole, TITLE_WIDTH))
+            yield Cell(tag, _kind(column), cut, label, cut_middle(whole, TITLE_WIDTH))
         else:
-            yield Cell(_kind(column), words, label)
+            yield Cell(tag, _kind(column), words, label)
 
 
 def untitled(folded: Folded) -> Document:

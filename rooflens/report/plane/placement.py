@@ -6,6 +6,7 @@ Texts are placed in the order of their importance, in a plane as wide as the nar
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from math import hypot, log10
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -32,6 +33,8 @@ LEAD_TO_PART = 0.97
 
 SLANTS = ((0.87, 0.5), (0.87, -0.5), (0.5, 0.87), (0.5, -0.87), (0.2, 0.98), (0.2, -0.98))
 DIRECTIONS = tuple((right * side, down) for right, down in SLANTS for side in (1, -1))
+
+_RADII_KEPT = 1024
 
 INSIDE_PX = 2
 
@@ -185,14 +188,15 @@ def beside(radius: float) -> list[Spot]:
     return [*straight, *(Spot(side * corner, y, side) for side in (1, -1) for y in (-down, down))]
 
 
-def around(radius: float) -> list[Spot]:
+@lru_cache(maxsize=_RADII_KEPT)
+def around(radius: float) -> tuple[Spot, ...]:
     """List the places at a point, and those away from it with a line to them."""
     away = [
         Spot(right * distance, height * distance, 1 if right > 0 else -1, radius + LEAD_FROM_PX)
         for distance in (radius + px for px in AWAY_PX)
         for right, height in DIRECTIONS
     ]
-    return [*beside(radius), *away]
+    return (*beside(radius), *away)
 
 
 def mark_spots(radius: float) -> list[Spot]:

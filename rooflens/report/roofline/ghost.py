@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import altair as alt
 
 from rooflens.model.records import Gain
+from rooflens.report.plane.geometry import Box
 from rooflens.report.plane.marks import AT, QUIET, at_spot, leads, rounded, written
 from rooflens.report.plane.plane import ALL, OWN, Plane, Point
 from rooflens.report.plane.viewport import SIZES, Sheet
 from rooflens.report.roofline.choices import after_words, ghost_at, ghost_labels
 from rooflens.report.roofline.layers import SPOT_AT_LEVEL
-from rooflens.report.roofline.selection import ghost_place
+from rooflens.report.roofline.selection import ghost_place, steady_boxes
+
+_Steady: TypeAlias = "dict[str, list[tuple[Sheet, list[Box]]]]"
+"""By level, the boxes of what is the same for all moves of a launch, at each size of the plane."""
 
 MOST_PLACED = 40
 """Launches whose ghosts have words, those with most at stake first; of others the pointer tells the time."""
@@ -32,6 +36,10 @@ def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
         own[point.launch.key].append(point)
     ranks = {point.launch.key: point.launch.rank for point in plane.points if point.launch.rank}
     worded = {picked, *sorted(ranks, key=lambda key: ranks[key])[:MOST_PLACED]}
+    shown = [point for point in plane.points if point.launch.rank or point.launch.key == picked]
+    steady = {
+        id(point): _steady(plane, point, own[point.launch.key], sheets) for point in shown if point.launch.key in worded
+    }
     return [
         {
             "k": point.launch.key,
@@ -45,10 +53,9 @@ def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
             "y0": rounded(point.per_s),
             "after": after_words(gain),
             "label": ghost_labels(at, gain, each=several[point.launch.group_key] > 1)[0],
-            "p": _places(plane, point, own[point.launch.key], (at, gain), sheets) if point.launch.key in worded else {},
+            "p": _places(plane, point, (at, gain), steady[id(point)]) if id(point) in steady else {},
         }
-        for point in plane.points
-        if point.launch.rank or point.launch.key == picked
+        for point in shown
         for at, gain in point.launch.gains
         for x, y in (ghost_at(point, gain, slopes.get(point.level)),)
     ]
@@ -66,13 +73,20 @@ def _sheets(plane: Plane) -> dict[str, list[Sheet]]:
     }
 
 
-def _places(
-    plane: Plane, point: Point, own: Sequence[Point], move: tuple[int, Gain], sheets: dict[str, list[Sheet]]
-) -> dict[str, list[list[Any] | None]]:
+def _steady(plane: Plane, point: Point, own: Sequence[Point], sheets: dict[str, list[Sheet]]) -> _Steady:
+    """Make the boxes at each level where a point is shown, at each size: they are the same for all moves."""
+    if not point.launch.gains:
+        return {}
     levels = [level for level in plane.choices if level == point.level or (point.nearest and level in {ALL, OWN})]
+    return {
+        level: [(sheet, steady_boxes(plane, point, own, sheet, level)) for sheet in sheets[level]] for level in levels
+    }
+
+
+def _places(plane: Plane, point: Point, move: tuple[int, Gain], steady: _Steady) -> dict[str, list[list[Any] | None]]:
     found = {
-        level: [ghost_place(plane, point, move, own=own, view=sheet, level=level) for sheet in sheets[level]]
-        for level in levels
+        level: [ghost_place(plane, point, move, sheet, boxes) for sheet, boxes in at_level]
+        for level, at_level in steady.items()
     }
     return {level: [["", *one.row[1:]] if one else None for one in places] for level, places in found.items()}
 

@@ -49,12 +49,11 @@ def own_boxes(plane: Plane, shown: Point, *, view: Sheet, level: str) -> list[Bo
         view: The plane at one size.
         level: The level that is shown.
     """
-    own = _points_of(plane, shown)
-    boxes = _steady_boxes(plane, shown, own, view, level)
+    boxes = steady_boxes(plane, shown, _points_of(plane, shown), view, level)
     first = next((move for move in shown.launch.gains if move[0] == 0), None)
     if first is None:
         return boxes
-    place = ghost_place(plane, shown, first, view, level, own=own)
+    place = ghost_place(plane, shown, first, view, boxes)
     ring = point_box(view.at(*_ghost_at(plane, shown, first[1])), radius_px(plane, shown.launch))
     return [*boxes, ring, *(place.boxes if place else ())]
 
@@ -64,7 +63,7 @@ def _points_of(plane: Plane, shown: Point) -> list[Point]:
     return [point for point in plane.points if point.launch.key == shown.launch.key]
 
 
-def _steady_boxes(plane: Plane, shown: Point, own: Sequence[Point], view: Sheet, level: str) -> list[Box]:
+def steady_boxes(plane: Plane, shown: Point, own: Sequence[Point], view: Sheet, level: str) -> list[Box]:
     """Make the boxes of what is the same for all moves of a launch, whose points are its own."""
     boxes = [_gap_line(shown, view)] if shows_gap(shown) else []
     boxes += _bar_boxes(shown, view)
@@ -95,18 +94,23 @@ def _bar_boxes(shown: Point, view: Sheet) -> list[Box]:
     return [Box(right, down, BAR_PX / 2, 2, right), Box(name, down, half, LINE_PX / 2, right)]
 
 
-def ghost_place(  # noqa: PLR0913 - a launch, its points, its move, and where they are shown
-    plane: Plane, shown: Point, move: tuple[int, Gain], view: Sheet, level: str, *, own: Sequence[Point] = ()
-) -> Place | None:
+def ghost_place(plane: Plane, shown: Point, move: tuple[int, Gain], view: Sheet, steady: Sequence[Box]) -> Place | None:
     """Place the words at the ghost of a move, clear of all else that a picked launch shows; None without room.
 
     The longest words of a size have the place, so that the same holds for a single launch and for one of several.
+
+    Args:
+        plane: The plane.
+        shown: The launch's position at the level.
+        move: The move, with its place among the choices.
+        view: The plane at one size.
+        steady: What is the same for all moves of the launch there.
     """
     label, short = ghost_labels(*move, each=True)
     radius, (x, y) = radius_px(plane, shown.launch), _ghost_at(plane, shown, move[1])
     words = short if view.width_px < NARROW_PX else label
     dots = (point_box(view.at(*place), radius) for place in ((x, y), shown.at))
-    canvas = Canvas(view, Boxes([*_steady_boxes(plane, shown, own or _points_of(plane, shown), view, level), *dots]))
+    canvas = Canvas(view, Boxes([*steady, *dots]))
     return canvas.find(Text((words,), x, y, around(radius)).places(view))
 
 
