@@ -144,6 +144,11 @@ def test_a_comparison_draws_both_sides_on_one_scale(open_file: Callable[..., Pag
         canvas.click(position={"x": 84 + 5, "y": 20 + (row // 2 + 1) * 20 + (row // 2) * 26 + 12})
         assert page.locator("tr.marked th").text_content() == "gemm"
         page.evaluate("lens.set({ mark: '' })")
+    page.click("[data-verdict=faster]")
+    assert page.evaluate(SHOWN)[1:] == ["gemm"]
+    page.click(".opener:visible")
+    page.evaluate("lens.set({ mark: '' })")
+    assert page.evaluate(SHOWN)[1:] == ["gemm", "gemm"]
     assert faults(page, axe) == []
 
 

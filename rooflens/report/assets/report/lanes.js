@@ -97,7 +97,7 @@
     axis(pen, wide);
     const hidden = lens.items.size ? lens.hidden() : {};
     const filters = lens.items.size && lens.filtered();
-    const isLeftOut = (mark) => filters && (hidden[mark] || !lens.items.has(mark));
+    const isLeftOut = (mark) => filters && (hidden[itemOf(mark)] ?? !lens.items.has(itemOf(mark)));
     for (const one of strips) {
       if (one.kind === "part") drawName(pen, one, wide);
       else if (one.kind === "ranges") drawRanges(pen, one);
@@ -278,7 +278,9 @@
 
   // A kernel that is chosen is never left out: choosing it in the lanes lifts the filters that hide it.
   const rows = [...document.querySelectorAll("tr[data-mark]")];
-  const rowOf = (mark) => rows.find((one) => isOf(mark, one.dataset.mark));
+  const rowByMark = new Map(rows.toReversed().flatMap((row) => row.dataset.mark.split(" ").map((mark) => [mark, row])));
+  const rowOf = (mark) => rowByMark.get(mark);
+  const itemOf = (mark) => rowOf(mark)?.dataset.mark ?? mark;
   function seek(mark) {
     const row = mark && rowOf(mark);
     const marks = row ? row.dataset.mark : mark;
@@ -286,7 +288,7 @@
       lens.set({ mark: "" });
       return;
     }
-    if (lens.hidden()[mark]) lens.clear();
+    if (lens.hidden()[marks]) lens.clear();
     lens.set({ mark: marks });
     if (!row) return;
     for (let fold = row.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
