@@ -18,7 +18,7 @@ from rooflens.model.program.idle import Idle, IdleKind
 from rooflens.model.program.kernels import ProgramKernel
 from rooflens.model.program.ranks import Joined
 from rooflens.model.verdict_classes import SHOWN_CLASSES
-from rooflens.report.document import Block, Column, Filtered, Paragraph, Pick, Span, Style, Table, Words, code
+from rooflens.report.document import Block, Column, Filtered, OnPage, Paragraph, Pick, Span, Style, Table, Words, code
 from rooflens.report.program.kernel_rows import CLASS, COLUMNS, kernel_cells
 from rooflens.report.program.lane import Side, mark_of, name_of, streams_of
 from rooflens.report.program.parts import IDLE_BECAUSE, idle_place
@@ -36,7 +36,7 @@ _OPERATOR = next(place for place, column in enumerate(COLUMNS) if column.heading
 
 _NOTE = (
     "of the program: kernels that run at once share an instant; communication and copies count where nothing else "
-    "runs; rows add up to the whole"
+    "runs; rows add up to the whole; launches: of idle time its gaps"
 )
 
 
@@ -97,9 +97,9 @@ def by_operator(whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) 
     )
     items = tuple(_item(one) for part in parts for one in (part, *part.rows) if not one.rows)
     classes = tuple(one for one in _CLASSES if any(item["bound"] == one for item in items))
-    yield Filtered("Where the time goes", table.without_empty(MISSING), classes, _picks(items), items, SHOWN)
-    if whole.parts.wall_ns:
-        yield Paragraph((_NOTE,), "note")
+    filtered = Filtered("Where the time goes", table.without_empty(MISSING), classes, _picks(items), items, SHOWN)
+    note = (Paragraph((_NOTE,), "note"),) if whole.parts.wall_ns else ()
+    yield OnPage((filtered, *note))
 
 
 def parts_of(whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) -> list[Row]:

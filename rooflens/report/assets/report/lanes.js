@@ -149,27 +149,26 @@
     }
   }
 
+  // What is faint comes first, so that none of it lies over what is chosen.
   function drawLane(pen, { part, lane, top }, isLeftOut) {
     const { mark: chosen, stream, rank } = lens.state;
     const isOther = (stream && lane.name !== stream) || (rank && part.name && part.name !== rank);
-    let drawnTo = -1, last = "";
-    for (let i = firstAfter(lane, from); i < lane.begins.length && lane.begins[i] <= to; i++) {
-      const subject = given.subjects[lane.subjects[i]];
-      const x = Math.max(label(), xOf(lane.begins[i])), end = xOf(lane.begins[i] + lane.lengths[i]);
-      const w = Math.max(1, end - x);
-      const mark = markOf(subject);
-      const isFaint = isOther || isLeftOut(mark) || (chosen && !isOf(mark, chosen));
-      const style = isFaint ? "faint" : "whole";
-      // What ends within a pixel that is drawn already in the same way shows nothing new.
-      if (x + w <= drawnTo && style === last) continue;
-      pen.globalAlpha = isFaint ? 0.25 : 1;
-      pen.fillStyle = paint(subject);
-      pen.fillRect(x, top, w > 3 ? w - 0.5 : w, LANE);
-      drawnTo = x + w;
-      last = style;
-      if (w > WORDS && subject) words(pen, subject[0], x + 4, top + LANE / 2, w - 8, colours.page);
+    const isFaint = (mark) => Boolean(isOther || isLeftOut(mark) || (chosen && !isOf(mark, chosen)));
+    for (const faint of [true, false]) {
+      let drawnTo = -1;
+      for (let i = firstAfter(lane, from); i < lane.begins.length && lane.begins[i] <= to; i++) {
+        const subject = given.subjects[lane.subjects[i]];
+        if (isFaint(markOf(subject)) !== faint) continue;
+        const x = Math.max(label(), xOf(lane.begins[i])), end = xOf(lane.begins[i] + lane.lengths[i]);
+        const w = Math.max(1, end - x);
+        // What ends within a pixel that is drawn already shows nothing new.
+        if (x + w <= drawnTo) continue;
+        pen.fillStyle = faint ? `color-mix(in srgb, ${paint(subject)} 25%, ${colours.page})` : paint(subject);
+        pen.fillRect(x, top, w > 3 ? w - 0.5 : w, LANE);
+        drawnTo = x + w;
+        if (w > WORDS && subject) words(pen, subject[0], x + 4, top + LANE / 2, w - 8, faint ? colours.muted : colours.page);
+      }
     }
-    pen.globalAlpha = 1;
   }
 
   function words(pen, text, x, y, room, style) {
