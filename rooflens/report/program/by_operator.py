@@ -125,7 +125,7 @@ class _Kernels:
             name = code(cut(group.name)) if group.name else Span("kernels without an operator", "dim")
             yield self._summed([member.kernel for member in group.rows], _group_cells(group, name), group.name)
         if rest := [member.kernel for group in groups[_OPERATORS:] for member in group.rows]:
-            yield self._summed(rest, _sums(f"{len(groups) - _OPERATORS:,} other operators", rest))
+            yield self._summed(rest, _sums(f"{len(groups) - _OPERATORS:,} other operators", rest), "other")
         if every := [one for one in whole.every if one.is_communication]:
             cells = _sums("communication", every)
             alone_ns = whole.parts.communication_ns if whole.parts.wall_ns else sum(one.time_ns for one in every)
@@ -133,9 +133,9 @@ class _Kernels:
             yield Row(cells, alone_ns, "communication", mark_of("communication"), "communication", rows=rows)
         chosen = {one.identity for one in whole.kernels}
         if left := [one for one in whole.every if not one.is_communication and one.identity not in chosen]:
-            yield self._summed(left, _sums("kernels that were not chosen", left))
+            yield self._summed(left, _sums("kernels that were not chosen", left), "not chosen")
 
-    def _summed(self, kernels: Sequence[ProgramKernel], cells: tuple[Words, ...], name: str | None = "") -> Row:
+    def _summed(self, kernels: Sequence[ProgramKernel], cells: tuple[Words, ...], name: str | None) -> Row:
         alone_ns, style, rows = sum(map(self._alone, kernels)), _style(kernels), self._opened(kernels)
         return Row(cells, alone_ns, style, mark_of("operator", name), style, rows=rows)
 

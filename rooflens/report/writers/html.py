@@ -65,6 +65,7 @@ def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str
             ),
             skip=("document", "Skip to what it says"),
             charts=has[Chart],
+            draws=has[Lanes],
         )
     )
 

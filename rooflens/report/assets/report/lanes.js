@@ -304,6 +304,15 @@
     });
   }
 
+  // What is shared is the timeline as it stands.
+  lens.picture = async (pixels) => {
+    const sheet = document.createElement("canvas");
+    sheet.width = Math.round(canvas.clientWidth * pixels);
+    sheet.height = Math.round(high * pixels);
+    sheet.getContext("2d").drawImage(canvas, 0, 0, sheet.width, sheet.height);
+    return sheet;
+  };
+
   const legend = document.getElementById("lanes-legend");
   lens.on((state) => {
     const [begin, end] = state.zoom.split("-").map(Number);
