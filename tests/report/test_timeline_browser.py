@@ -124,6 +124,21 @@ def test_a_click_on_what_the_filters_leave_out_lifts_them(open_file: Callable[..
     assert page.evaluate("lens.state.q") == ""
 
 
+def test_share_saves_the_timeline_below_the_headline(
+    open_file: Callable[..., Page], page_file: Path, tmp_path: Path
+) -> None:
+    """A page without any other chart has the button, too; the picture is larger than the lanes."""
+    page = open_file(page_file, ready=READY)
+    with page.expect_download() as download:
+        page.click("#share")
+    file = tmp_path / "shared.png"
+    download.value.save_as(file)
+    wide, high = (int.from_bytes(file.read_bytes()[at : at + 4], "big") for at in (16, 20))
+    box = page.locator("#lanes").bounding_box()
+    assert box is not None
+    assert (wide, high) > (2 * box["width"], 2 * box["height"])
+
+
 def test_a_comparison_draws_both_sides_on_one_scale(open_file: Callable[..., Page], axe: str, tmp_path: Path) -> None:
     """Before stands above after; a kernel chosen in one is found in its row, which stands for it on both sides."""
     sides = []
@@ -144,6 +159,11 @@ def test_a_comparison_draws_both_sides_on_one_scale(open_file: Callable[..., Pag
         canvas.click(position={"x": 84 + 5, "y": 20 + (row // 2 + 1) * 20 + (row // 2) * 26 + 12})
         assert page.locator("tr.marked th").text_content() == "gemm"
         page.evaluate("lens.set({ mark: '' })")
+    page.click("[data-verdict=faster]")
+    assert page.evaluate(SHOWN)[1:] == ["gemm"]
+    page.click(".opener:visible")
+    page.evaluate("lens.set({ mark: '' })")
+    assert page.evaluate(SHOWN)[1:] == ["gemm", "gemm"]
     assert faults(page, axe) == []
 
 

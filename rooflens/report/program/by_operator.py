@@ -18,7 +18,7 @@ from rooflens.model.program.idle import Idle, IdleKind
 from rooflens.model.program.kernels import ProgramKernel
 from rooflens.model.program.ranks import Joined
 from rooflens.model.verdict_classes import SHOWN_CLASSES
-from rooflens.report.document import Block, Column, Filtered, Paragraph, Pick, Span, Style, Table, Words, code
+from rooflens.report.document import Block, Column, Filtered, OnPage, Paragraph, Pick, Span, Style, Table, Words, code
 from rooflens.report.program.kernel_rows import CLASS, COLUMNS, kernel_cells
 from rooflens.report.program.lane import Side, mark_of, name_of, streams_of
 from rooflens.report.program.parts import IDLE_BECAUSE, idle_place
@@ -36,7 +36,7 @@ _OPERATOR = next(place for place, column in enumerate(COLUMNS) if column.heading
 
 _NOTE = (
     "of the program: kernels that run at once share an instant; communication and copies count where nothing else "
-    "runs; rows add up to the whole"
+    "runs; rows add up to the whole; launches: of idle time its gaps"
 )
 
 
@@ -97,9 +97,9 @@ def by_operator(whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) 
     )
     items = tuple(_item(one) for part in parts for one in (part, *part.rows) if not one.rows)
     classes = tuple(one for one in _CLASSES if any(item["bound"] == one for item in items))
-    yield Filtered("Where the time goes", table.without_empty(MISSING), classes, _picks(items), items, SHOWN)
-    if whole.parts.wall_ns:
-        yield Paragraph((_NOTE,), "note")
+    filtered = Filtered("Where the time goes", table.without_empty(MISSING), classes, _picks(items), items, SHOWN)
+    note = (Paragraph((_NOTE,), "note"),) if whole.parts.wall_ns else ()
+    yield OnPage((filtered, *note))
 
 
 def parts_of(whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) -> list[Row]:
@@ -125,7 +125,7 @@ class _Kernels:
             name = code(cut(group.name)) if group.name else Span("kernels without an operator", "dim")
             yield self._summed([member.kernel for member in group.rows], _group_cells(group, name), group.name)
         if rest := [member.kernel for group in groups[_OPERATORS:] for member in group.rows]:
-            yield self._summed(rest, _sums(f"{len(groups) - _OPERATORS:,} other operators", rest))
+            yield self._summed(rest, _sums(f"{len(groups) - _OPERATORS:,} other operators", rest), "other")
         if every := [one for one in whole.every if one.is_communication]:
             cells = _sums("communication", every)
             alone_ns = whole.parts.communication_ns if whole.parts.wall_ns else sum(one.time_ns for one in every)
@@ -133,9 +133,9 @@ class _Kernels:
             yield Row(cells, alone_ns, "communication", mark_of("communication"), "communication", rows=rows)
         chosen = {one.identity for one in whole.kernels}
         if left := [one for one in whole.every if not one.is_communication and one.identity not in chosen]:
-            yield self._summed(left, _sums("kernels that were not chosen", left))
+            yield self._summed(left, _sums("kernels that were not chosen", left), "not chosen")
 
-    def _summed(self, kernels: Sequence[ProgramKernel], cells: tuple[Words, ...], name: str | None = "") -> Row:
+    def _summed(self, kernels: Sequence[ProgramKernel], cells: tuple[Words, ...], name: str | None) -> Row:
         alone_ns, style, rows = sum(map(self._alone, kernels)), _style(kernels), self._opened(kernels)
         return Row(cells, alone_ns, style, mark_of("operator", name), style, rows=rows)
 

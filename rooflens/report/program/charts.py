@@ -59,7 +59,7 @@ def opportunities(
         for place, one in enumerate(listed)
     )
     left_out = len(known) + len(unknown) - len(listed)
-    rest = f"{count(left_out, 'more row')} in the table of all kernels below." if left_out else ""
+    rest = f"{count(left_out, 'more row')} in the table by operator above." if left_out else ""
     note = "bars: time today; hatched: what can be won at most" if known else "bars: time today"
     below = (Below(rest),) if rest else ()
     return Opportunities("Kernels, most to win first", rows, note, below=below, is_told=False)

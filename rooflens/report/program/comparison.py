@@ -27,8 +27,10 @@ from rooflens.report.document import (
     Column,
     Columns,
     Document,
+    Filtered,
     Folded,
     Heading,
+    OnPage,
     Paragraph,
     Span,
     Table,
@@ -53,6 +55,8 @@ _LEAST_NAMED = 0.02
 
 _AS_FAST = 0.0005
 """A factor nearer to 1 than this would be written as 0.0 %."""
+
+_KINDS = ("slower", "faster", "same", "new", "gone")
 
 _DRAWN = 12
 _KERNELS_ON_PAGE = 300
@@ -166,15 +170,14 @@ def _blocks(comparison: ProgramComparison, gated: Gated | None, given: Sequence[
     yield Columns(((Heading("Where the difference is", 3), _waterfall(comparison)),))
     names = _names(comparison)
     yield from lanes_block(_sides(comparison), names)
-    yield _changes(comparison)
+    yield OnPage((_opened(comparison, names),), on_text=(_changes(comparison),))
     if ranks:
         yield ranks
     if (ridges := _ridges(comparison)) is not None:
         yield from ridges
     if comparison.warnings:
         yield Paragraph(tuple(f"note: {one}" for one in comparison.warnings), "note")
-    kernels = Folded("All kernels", (_kernels(comparison, names),))
-    yield Columns(((kernels, Folded("How to read it", tuple(map(paragraph, _HOW)))),))
+    yield Columns(((Folded("How to read it", tuple(map(paragraph, _HOW))),),))
 
 
 def _facts(comparison: ProgramComparison) -> Iterator[Words]:
@@ -407,42 +410,70 @@ def _sides(comparison: ProgramComparison) -> tuple[Side, ...]:
     return sides_of(named)
 
 
-def _kernels(comparison: ProgramComparison, names: Mapping[str, str]) -> Table:
-    """List all matched kernels, for pages."""
-    found = comparison.kernels
-    columns = (
-        Column("kernel", fit="name", least=20, most=60),
-        Column("matched", fit="end"),
-        Column("before", right=True),
-        Column("after", right=True),
-        Column("difference", right=True),
-        Column("launches", right=True),
-        Column("operator", fit="end"),
-        Column("shape", fit="end"),
-        Column("from", fit="end"),
+def _opened(comparison: ProgramComparison, names: Mapping[str, str]) -> Filtered:
+    """Make the table of a page: the same rows, which open to the kernels that were matched, below filters."""
+    changes = _changes(comparison)
+    columns = (*changes.columns, Column("matched"), Column("shape", fit="end"), Column("from", fit="end"))
+    heads = [column.heading for column in changes.columns]
+    rows: list[tuple[Words, ...]] = []
+    within, marks = [], []
+    items: list[Mapping[str, Any]] = []
+
+    def add(cells: tuple[Words, ...], kind: str, mark: str, place: int = -1) -> None:
+        rows.append(cells)
+        within.append(place)
+        marks.append(mark)
+        if mark:
+            items.append({"k": mark, "g": mark, "n": 1, "bound": kind})
+
+    add((*changes.rows[0], "", "", ""), "", "")
+    listed = {id(one) for one in comparison.kernels[:_KERNELS_ON_PAGE]}
+    for change, cells in zip(comparison.changes, changes.rows[1:], strict=True):
+        kernels = [one for one in change.kernels if id(one) in listed]
+        place = len(rows)
+        add((*cells, "", "", ""), _kind(change), "" if kernels else mark_of(change.what, change.name))
+        for one in kernels:
+            mark = " ".join(dict.fromkeys(mark_of(*row.identity) for row in one.rows))
+            add(_kernel_row(one, names, heads), _kind(one), mark, place)
+    table = Table(
+        columns,
+        tuple(rows),
+        label=f"What changed, by {_way(comparison)}",
+        amount=len(rows) + len(comparison.kernels) - len(listed),
+        rest=" kernels with smaller differences",
+        marks=tuple(marks),
+        within=tuple(within),
     )
-    rows = tuple(_kernel_row(one, names) for one in found[:_KERNELS_ON_PAGE])
-    marks = tuple(" ".join(dict.fromkeys(mark_of(*row.identity) for row in one.rows)) for one in found[: len(rows)])
-    return Table(columns, rows, shown=SHOWN, amount=len(found), rest=" with smaller differences", marks=marks)
+    kinds = tuple(kind for kind in _KINDS if any(item["bound"] == kind for item in items))
+    return Filtered("What changed", table.without_empty("-"), kinds, (), tuple(items), SHOWN + 1)
 
 
-def _kernel_row(one: KernelChange, names: Mapping[str, str]) -> tuple[Words, ...]:
+def _kind(one: Change | KernelChange) -> str:
+    """Return what the filters of a page know a row by."""
+    if one.how in {"new", "gone"}:
+        return one.how
+    return "slower" if one.lost_ns > 0 else "faster" if one.lost_ns < 0 else "same"
+
+
+def _kernel_row(one: KernelChange, names: Mapping[str, str], heads: Sequence[str]) -> tuple[Words, ...]:
+    """Write the cells of a kernel below those columns, and how it was matched."""
     was = (" was ", code(_cut(names[one.was]))) if one.was and names[one.was] != names[one.name] else ()
     shape = (code(_cut(one.shape)),) if one.shape else ()
     was_shape = (" was ", code(_cut(one.was_shape))) if one.was_shape else ()
-    launches = [_number(amount.launches) if amount else "" for amount in (one.base, one.head)]
+    sides = one.base, one.head
+    shown = one.head or one.base
     where = without_step(one.module)
-    return (
-        (code(_cut(names[one.name])), *was),
-        one.how,
-        _time(one.base),
-        _time(one.head),
-        signed_duration(round(one.lost_ns, 3) or 0.0),
-        _pair(*launches),
-        code(_cut(one.operator)) if one.operator else "",
-        (*shape, *was_shape) or "",
-        code(_cut(where)) if where else "",
-    )
+    cells: dict[str, Words] = {
+        "": (code(_cut(names[one.name])), *was),
+        "before": _time(one.base),
+        "after": _time(one.head),
+        "difference": signed_duration(round(one.lost_ns, 3) or 0.0),
+        "launches": _pair(*(_number(amount.launches) if amount else "" for amount in sides)),
+        "floor": _pair(*(duration(side.floor_ns) if side and side.floor_ns is not None else "" for side in sides)),
+        "share": percent(shown.share) if shown and shown.share else "",
+    }
+    also: tuple[Words, ...] = (one.how, (*shape, *was_shape) or "", code(_cut(where)) if where else "")
+    return (*(cells.get(head, "") for head in heads), *also)
 
 
 def _waterfall(comparison: ProgramComparison) -> Chart:

@@ -39,6 +39,7 @@ class Page(Struct, frozen=True, kw_only=True):
         libraries: Code of others that the late scripts use.
         skip: Where the link for readers with a keyboard leads, and its words.
         charts: False for a page that Vega draws nothing on; it is then a third as large.
+        draws: True for a page whose own scripts draw a picture that can be shared.
     """
 
     title: str
@@ -56,6 +57,7 @@ class Page(Struct, frozen=True, kw_only=True):
     libraries: Sequence[str] = ()
     skip: tuple[str, str] = KERNELS
     charts: bool = True
+    draws: bool = False
 
 
 def framed(page: Page) -> str:
@@ -64,7 +66,7 @@ def framed(page: Page) -> str:
         "light": theme.vega_config(theme.LIGHT, dark=False),
         "dark": theme.vega_config(theme.DARK, dark=True),
     }
-    shares = bool(page.headline) and page.charts
+    shares = bool(page.headline) and (page.charts or page.draws)
     codes = (*([vega_bundle()] if page.charts else ()), joined((*SCRIPTS, *page.scripts)))
     late_scripts = ("shared/copy.js", *page.late_scripts, *(("shared/share.js",) if shares else ()))
     late = (*page.libraries, joined(late_scripts))

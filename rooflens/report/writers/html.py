@@ -14,6 +14,7 @@ from rooflens.report.document import (
     Folded,
     Heading,
     Lanes,
+    OnPage,
     Opportunities,
     Words,
 )
@@ -64,6 +65,7 @@ def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str
             ),
             skip=("document", "Skip to what it says"),
             charts=has[Chart],
+            draws=has[Lanes],
         )
     )
 
@@ -72,7 +74,7 @@ def _all(document: Document) -> Iterator[Block]:
     """Yield blocks, and those that are in others."""
     for block in document:
         yield block
-        if isinstance(block, Folded):
+        if isinstance(block, (Folded, OnPage)):
             yield from _all(block.blocks)
         elif isinstance(block, (Columns, Choice)):
             for part in block.parts if isinstance(block, Columns) else (blocks for _, blocks in block.parts):

@@ -62,7 +62,7 @@
       const isOpen = group.isOpen || state.q !== "" || (isChosen && row.dataset.mark !== state.mark);
       button?.setAttribute("aria-expanded", String(isOpen));
       for (const one of inner) one.hidden = row.hidden || !isOpen || Boolean(hidden[one.dataset.mark]);
-      left += isKept ? 1 : 0;
+      left += isKept && (inner.length || row.dataset.mark) ? 1 : 0;
     }
     noneLeft.hidden = left > 0;
     every.hidden = isFiltered || isWhole;

@@ -97,7 +97,7 @@
     axis(pen, wide);
     const hidden = lens.items.size ? lens.hidden() : {};
     const filters = lens.items.size && lens.filtered();
-    const isLeftOut = (mark) => filters && (hidden[mark] || !lens.items.has(mark));
+    const isLeftOut = (mark) => filters && (hidden[itemOf(mark)] ?? !lens.items.has(itemOf(mark)));
     for (const one of strips) {
       if (one.kind === "part") drawName(pen, one, wide);
       else if (one.kind === "ranges") drawRanges(pen, one);
@@ -149,27 +149,26 @@
     }
   }
 
+  // What is faint comes first, so that none of it lies over what is chosen.
   function drawLane(pen, { part, lane, top }, isLeftOut) {
     const { mark: chosen, stream, rank } = lens.state;
     const isOther = (stream && lane.name !== stream) || (rank && part.name && part.name !== rank);
-    let drawnTo = -1, last = "";
-    for (let i = firstAfter(lane, from); i < lane.begins.length && lane.begins[i] <= to; i++) {
-      const subject = given.subjects[lane.subjects[i]];
-      const x = Math.max(label(), xOf(lane.begins[i])), end = xOf(lane.begins[i] + lane.lengths[i]);
-      const w = Math.max(1, end - x);
-      const mark = markOf(subject);
-      const isFaint = isOther || isLeftOut(mark) || (chosen && !isOf(mark, chosen));
-      const style = isFaint ? "faint" : "whole";
-      // What ends within a pixel that is drawn already in the same way shows nothing new.
-      if (x + w <= drawnTo && style === last) continue;
-      pen.globalAlpha = isFaint ? 0.25 : 1;
-      pen.fillStyle = paint(subject);
-      pen.fillRect(x, top, w > 3 ? w - 0.5 : w, LANE);
-      drawnTo = x + w;
-      last = style;
-      if (w > WORDS && subject) words(pen, subject[0], x + 4, top + LANE / 2, w - 8, colours.page);
+    const isFaint = (mark) => Boolean(isOther || isLeftOut(mark) || (chosen && !isOf(mark, chosen)));
+    for (const faint of [true, false]) {
+      let drawnTo = -1;
+      for (let i = firstAfter(lane, from); i < lane.begins.length && lane.begins[i] <= to; i++) {
+        const subject = given.subjects[lane.subjects[i]];
+        if (isFaint(markOf(subject)) !== faint) continue;
+        const x = Math.max(label(), xOf(lane.begins[i])), end = xOf(lane.begins[i] + lane.lengths[i]);
+        const w = Math.max(1, end - x);
+        // What ends within a pixel that is drawn already shows nothing new.
+        if (x + w <= drawnTo) continue;
+        pen.fillStyle = faint ? `color-mix(in srgb, ${paint(subject)} 25%, ${colours.page})` : paint(subject);
+        pen.fillRect(x, top, w > 3 ? w - 0.5 : w, LANE);
+        drawnTo = x + w;
+        if (w > WORDS && subject) words(pen, subject[0], x + 4, top + LANE / 2, w - 8, faint ? colours.muted : colours.page);
+      }
     }
-    pen.globalAlpha = 1;
   }
 
   function words(pen, text, x, y, room, style) {
@@ -278,7 +277,9 @@
 
   // A kernel that is chosen is never left out: choosing it in the lanes lifts the filters that hide it.
   const rows = [...document.querySelectorAll("tr[data-mark]")];
-  const rowOf = (mark) => rows.find((one) => isOf(mark, one.dataset.mark));
+  const rowByMark = new Map(rows.toReversed().flatMap((row) => row.dataset.mark.split(" ").map((mark) => [mark, row])));
+  const rowOf = (mark) => rowByMark.get(mark);
+  const itemOf = (mark) => rowOf(mark)?.dataset.mark ?? mark;
   function seek(mark) {
     const row = mark && rowOf(mark);
     const marks = row ? row.dataset.mark : mark;
@@ -286,7 +287,7 @@
       lens.set({ mark: "" });
       return;
     }
-    if (lens.hidden()[mark]) lens.clear();
+    if (lens.hidden()[marks]) lens.clear();
     lens.set({ mark: marks });
     if (!row) return;
     for (let fold = row.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
@@ -302,6 +303,15 @@
       if (event.key === "Enter" && event.target === row) toggle();
     });
   }
+
+  // What is shared is the timeline as it stands.
+  lens.picture = async (pixels) => {
+    const sheet = document.createElement("canvas");
+    sheet.width = Math.round(canvas.clientWidth * pixels);
+    sheet.height = Math.round(high * pixels);
+    sheet.getContext("2d").drawImage(canvas, 0, 0, sheet.width, sheet.height);
+    return sheet;
+  };
 
   const legend = document.getElementById("lanes-legend");
   lens.on((state) => {

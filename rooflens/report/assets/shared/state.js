@@ -19,7 +19,7 @@
  * lens.words()    launch key -> what its line in the list says; a page without a list has none
  * lens.data(id)   the parsed content of a JSON block
  * lens.fileName(end)  what a file is called that is saved from this page: after the report
- * lens.picture(scale) the first chart in sight as a canvas, or null
+ * lens.picture(scale) the timeline, else the first chart in sight, as a canvas; null without either
  */
 const lens = (() => {
   const DEFAULTS = Object.freeze({
