@@ -109,9 +109,10 @@ fuzz: $(STAMP) ## feed the readers changed inputs for MINUTES=10 (with atheris, 
 faults: $(STAMP) ## break reports, writers and disks on purpose, and count what is lost (a quarter of an hour)
 	$(BIN)/python benchmarks/faults.py $(FAULTS)
 
-bench: bench-bar ## print the benchmarks' ratios
+bench: bench-bar ## print the benchmarks' ratios, and what the viewer loads and takes
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/ingest.py --sizes 1,154
+	$(BIN)/python benchmarks/viewer.py
 
 bench-bar: $(STAMP) ## hold the CPU of the commands to that at BASE=a commit, by default the last tag (BAR=--quick)
 	$(BIN)/python benchmarks/bar.py $(if $(BASE),--base $(BASE)) $(BAR)

@@ -170,13 +170,14 @@ def lacking_package(error: ImportError) -> EnvironmentMissingError | None:
         return None
     package = _PACKAGES.get(module, module)
     why = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported: {error}"
-    name = package.partition(">")[0]
+    name, bringing = package.partition(">")[0], _BROUGHT_BY.get(module, package)
     return EnvironmentMissingError(
-        f"this needs the Python package `{name}`, which {why}", f"`pip install {shlex.quote(package)}`"
+        f"this needs the Python package `{name}`, which {why}", f"`pip install {shlex.quote(bringing)}`"
     )
 
 
 _PACKAGES = {
+    "altair": "altair>=6,<7",
     "distributed": "distributed>=2024.1",
     "google": "protobuf>=5.29.5",
     "mcp": "mcp>=2,<3",
@@ -185,6 +186,10 @@ _PACKAGES = {
     "vl_convert": "vl-convert-python>=1.8",
 }
 """Module -> name for pip, if that differs or needs a version."""
+
+
+_BROUGHT_BY = dict.fromkeys(("jinja2", "markupsafe"), "altair>=6,<7")
+"""Module -> the package that a page needs as well, and that installs it."""
 
 
 class ProgramError(RooflensError):
