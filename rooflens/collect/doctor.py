@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rooflens.collect.command import PER_LAUNCH_CONFIG_SINCE, find_ncu
-from rooflens.collect.failures import PERMISSION_HINT
 from rooflens.errors import READS_SINCE, EnvironmentMissingError, lacking_package
+from rooflens.failures import PERMISSION_HINT
 from rooflens.ingest.timelines.nsys import find_nsys
 from rooflens.local_gpu import counters_are_open, limited_clocks, local_gpu, may_administer, obstacles
 from rooflens.processes import query

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 
-from rooflens.collect.failures import said_of
 from rooflens.errors import InputError
+from rooflens.failures import said_of
 from rooflens.foreign import by_lines
 from rooflens.ingest.exports.tables import header_of, open_text
 
