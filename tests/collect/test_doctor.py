@@ -66,7 +66,7 @@ def test_a_gpu_box_is_ok_in_every_line(root: Path, monkeypatch: pytest.MonkeyPat
     assert {name: check.state for name, check in found.items() if check.state != "ok"} == {}
     assert list(found) == [
         "Python", "report reader", "tables", "page", "store", "NVIDIA's reader", "pictures",
-        "NVIDIA driver", "GPU", "ncu", "counter permission", "nsys", "nvcc", "torch", "disk",
+        "place", "NVIDIA driver", "GPU", "ncu", "counter permission", "nsys", "nvcc", "torch", "disk",
     ]  # fmt: skip
     assert found["NVIDIA driver"].finding == "580.65.06"
     assert found["GPU"].finding == "NVIDIA H200, compute capability 9.0, in the table"
