@@ -55,6 +55,8 @@ _SUMMARY = (
 )
 """Headings of the tables that PyTorch's profiler and `nsys stats` print."""
 
+_HOLDS_CODE = "it holds code and no measurement: profile the program that runs it, `ncu --set full -o REPORT PROGRAM`"
+_ELF = b"\x7fELF"
 _AMD = "rooflens reads profiles of NVIDIA's GPUs alone"
 
 FOREIGN: tuple[Foreign, ...] = (
@@ -69,6 +71,20 @@ FOREIGN: tuple[Foreign, ...] = (
         magic=(0, b"\x89HDF"),
     ),
     Foreign("a Parquet file", "give the report or the trace that it was made of", magic=(0, b"PAR1")),
+    Foreign(
+        "a model or its weights, as `torch.save` writes it",
+        "give a trace of the program that runs it, or a report",
+        magic=(0, b"PK\x03\x04"),
+        keys=(b"data.pkl",),
+        suffixes=(".pt", ".pth", ".ckpt", ".safetensors", ".onnx", ".npy", ".npz"),
+    ),
+    Foreign(
+        "a sheet of a spreadsheet program",
+        "save it as CSV, and give that",
+        magic=(0, b"PK\x03\x04"),
+        keys=(b"[Content_Types].xml",),
+        suffixes=(".xlsx", ".ods", ".xls"),
+    ),
     Foreign("a ZIP archive", "unpack it, and give what is in it", magic=(0, b"PK\x03\x04")),
     Foreign("a 7z archive", "unpack it, and give what is in it", magic=(0, b"7z\xbc\xaf\x27\x1c")),
     Foreign("a tar archive", "unpack it, and give what is in it", magic=(257, b"ustar")),
@@ -86,6 +102,40 @@ FOREIGN: tuple[Foreign, ...] = (
         "a Git LFS pointer",
         "fetch the file itself with `git lfs pull`",
         magic=(0, b"version https://git-lfs"),
+    ),
+    # <elf.h>: `e_type` and `e_machine` stand at 16 and 18; the latter of NVIDIA's GPUs is `EM_CUDA`.
+    Foreign(
+        "GPU code (a cubin)", _HOLDS_CODE, magic=(18, b"\xbe\0"), keys=(_ELF,), suffixes=(".cubin", ".sass", ".fatbin")
+    ),
+    Foreign("GPU code (a fatbin)", _HOLDS_CODE, magic=(0, b"\x50\xed\x55\xba")),
+    Foreign(
+        "a core dump",
+        "it holds memory and no measurement: profile a run that does not crash",
+        magic=(16, b"\x04\0"),
+        keys=(_ELF,),
+    ),
+    Foreign("a program or library", "profile it: `rooflens profile -- ./PROGRAM`", magic=(0, _ELF)),
+    Foreign(
+        "a page that rooflens wrote",
+        "give the report or the trace that it was made of; `rooflens report REPORT -o FILE.json` writes data",
+        magic=(0, b"<!doctype html>"),
+        keys=(b'name="generator" content="rooflens"',),
+    ),
+    Foreign("a picture", "give the report itself: rooflens reads no numbers off pictures", magic=(0, b"\x89PNG")),
+    Foreign(
+        "a picture or a document",
+        "give the report itself, or paste its text: `rooflens -`",
+        magic=(0, b"%PDF-"),
+        suffixes=(".jpg", ".jpeg", ".gif", ".webp", ".svg", ".pdf", ".docx"),
+    ),
+    Foreign(
+        "a profile of the CPU (Linux perf)", _UNDER_NSYS, magic=(0, b"PERFILE"), suffixes=("perf.data", "gmon.out")
+    ),
+    Foreign(
+        "a notebook",
+        "open reports in it: `import rooflens as rl`, `rl.open(REPORT)`",
+        keys=(b'"cell_type"',),
+        suffixes=(".ipynb",),
     ),
     # tsl/profiler/protobuf/xplane.proto: planes stand first, each begins with its name
     Foreign(_XPLANE, _UNDER_NSYS, magic=(0, b"\n"), keys=(b"/device:GPU",), suffixes=(".xplane.pb",)),
@@ -165,11 +215,41 @@ FOREIGN: tuple[Foreign, ...] = (
         "it names reports (`.ncu-rep`), and holds none: give those",
         suffixes=(".ncu-proj",),
     ),
+    Foreign(
+        "code between compilers (PTX, LLVM, Triton)",
+        _HOLDS_CODE,
+        line=r"^\.version \d+\.\d+\s*$|^\.target sm_\d+|^target triple = \"nvptx",
+        suffixes=(".ptx", ".ll", ".ttir", ".ttgir", ".llir", ".mlir"),
+    ),
+    Foreign(
+        "source code of a script",
+        "profile it: `rooflens profile -- python SCRIPT`",
+        suffixes=(".py",),
+    ),
+    Foreign(
+        "source code",
+        "profile its program: `rooflens profile -- ./PROGRAM`; `rooflens REPORT --source FOLDER` shows its lines",
+        suffixes=(".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp", ".hip", ".mojo", ".jl", ".f90"),
+    ),
+    Foreign(
+        "a pickle, such as PyTorch's snapshot of memory, which could run code as it is opened",
+        'give a trace: `prof.export_chrome_trace("step.json.gz")`',
+        suffixes=(".pkl", ".pickle"),
+    ),
+    Foreign(
+        "a web page",
+        "download the file itself (on GitHub with `Raw`), or copy the text and paste it: `rooflens -`",
+        line=r"(?i)^\s*<(?:!doctype html|html\b)",
+        suffixes=(".html", ".htm"),
+    ),
 )
 
 _SUMMED = Foreign("a table of times, as `nsys stats` or PyTorch's profiler prints it", _READ)
 _TRACE_KEYS = (b'"traceEvents"', b'"schemaVersion"', b'"ph"', b'"deviceProperties"')
 _TRACE = Foreign("a trace, as PyTorch's profiler writes it", _READ)
+
+
+_PACKED = re.compile(r"\.(?:gz|zst)$")
 
 
 def foreign_content(head: bytes) -> Foreign | None:
@@ -185,7 +265,8 @@ def foreign_content(head: bytes) -> Foreign | None:
 def by_name(name: str) -> Foreign | None:
     """Name a file by its ending; None if that is of none of these."""
     lower = name.lower()
-    return next((one for one in FOREIGN if lower.endswith(one.suffixes or ("/",))), None)
+    names = (lower, _PACKED.sub("", lower))
+    return next((one for name in names for one in FOREIGN if name.endswith(one.suffixes or ("/",))), None)
 
 
 def foreign_file(head: bytes, name: str) -> Foreign | None:

@@ -15,7 +15,7 @@ from support.loops import for_all
 
 import rooflens as rl
 from rooflens.cli.group import ALIASES, COMMANDS, main
-from rooflens.collect.failures import FAILURES, said_of
+from rooflens.failures import FAILURES, said_of
 from rooflens.meant import BY_COMMAND, BY_OPTION, NAMES, OPTIONS
 from rooflens.meant import COMMANDS as COMMAND_ROWS
 from rooflens.model.compare.gate import SINGLE_RUN_BAND

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rooflens.collect.command import PER_LAUNCH_CONFIG_SINCE, find_ncu
-from rooflens.collect.failures import PERMISSION_HINT
+from rooflens.collect.surroundings import surroundings
 from rooflens.errors import READS_SINCE, EnvironmentMissingError, lacking_package
+from rooflens.failures import PERMISSION_HINT
 from rooflens.ingest.timelines.nsys import find_nsys
 from rooflens.local_gpu import counters_are_open, limited_clocks, local_gpu, may_administer, obstacles
 from rooflens.processes import query
@@ -35,6 +36,7 @@ State = Literal["ok", "optional", "warn", "fail"]
 _MIN_FREE_BYTES = 1e9
 """Space that reports of large workloads and the store need."""
 
+_MIG = "a MIG instance of a GPU"
 _NOT_FOR_READING = "reading reports does not need it"
 _ON_A_GPU = "collect on a machine with an NVIDIA GPU"
 _TORCH = """
@@ -73,6 +75,7 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
         _modules("store", ("pyarrow",)),
         _modules("NVIDIA's reader", ("ncu_report",), "it gives the text of instructions, and `--reader ncu-report`"),
         _modules("pictures", ("vl_convert",), "it draws PDF, PNG and SVG"),
+        _place(gpu, root),
         _driver(gpu, root),
         _gpu(gpu),
         _ncu(root),
@@ -113,6 +116,19 @@ def _gpu_at_hand() -> LocalGpu | EnvironmentMissingError:
         return local_gpu()
     except EnvironmentMissingError as error:
         return error
+
+
+def _place(gpu: LocalGpu | EnvironmentMissingError, root: Path) -> Check:
+    """Name the container, pod, job or part of a GPU that this is; say how it gets at counters that are closed."""
+    found = surroundings(root, os.environ)
+    names = [one.name for one in found]
+    if not isinstance(gpu, EnvironmentMissingError) and gpu.mig and _MIG not in names:
+        names.append(_MIG)
+    if not names:
+        return Check("place", "ok", "no container, job or virtual machine is to be seen")
+    is_closed = (root / "proc/driver/nvidia/params").exists() and not (counters_are_open(root) or may_administer(root))
+    fixes = "; ".join(one.fix for one in found) if is_closed else ""
+    return Check("place", "warn" if fixes else "ok", ", ".join(names), fixes)
 
 
 def _driver(gpu: LocalGpu | EnvironmentMissingError, root: Path) -> Check:

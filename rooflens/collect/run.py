@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rooflens.collect.command import build_argv
-from rooflens.collect.failures import explain, stuck, too_slow
 from rooflens.collect.log import LogFollower
 from rooflens.collect.ranks import ONE_NCU
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
+from rooflens.failures import explain, stuck, too_slow
 from rooflens.files import give_back, make_folder, write_whole
 from rooflens.ingest.reports.unpacking import (
     INCOMPLETE_SUFFIX,

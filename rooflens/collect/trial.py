@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rooflens.collect.command import REGEX, build_argv, names_kernels
-from rooflens.collect.failures import NO_PERMISSION, PERMISSION_HINT
 from rooflens.collect.ranks import ONE_NCU
 from rooflens.collect.run import check_place, collect
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
+from rooflens.failures import NO_PERMISSION, PERMISSION_HINT
 from rooflens.ingest.reports.unpacking import log_of
 from rooflens.local_gpu import counters_are_open, may_administer
 

@@ -89,7 +89,7 @@ def is_said_by_ncu(text: str) -> bool:
 
 
 def _failures(text: str) -> Document:
-    from rooflens.collect.failures import said_of
+    from rooflens.failures import said_of
     from rooflens.report.about import failures_document
 
     found = said_of(text)

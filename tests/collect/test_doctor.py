@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from support import fake_ncu, fake_nvcc
+from support.loops import for_all
 
 from rooflens.collect import doctor
 from rooflens.collect.doctor import Check
-from rooflens.local_gpu import may_administer
+from rooflens.collect.surroundings import SURROUNDINGS, surroundings
+from rooflens.local_gpu import LocalGpu, may_administer
 
 ask, find_spec = doctor.query, importlib.util.find_spec
 ALL_CAPABILITIES, NO_SYS_ADMIN = "000001ffffffffff", "00000000a80425fb"
@@ -25,7 +27,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "bin" / "nsys").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     torch_is(monkeypatch, there=False)
-    for name in ("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", fake_ncu.VERSION):
+    told = {name for place in SURROUNDINGS for name in place.variables}
+    for name in ("CUDA_HOME", "CUDA_PATH", fake_ncu.VERSION, *told):
         monkeypatch.delenv(name, raising=False)
     write(tmp_path, "proc/driver/nvidia/params", "EnableMSI: 1\nRmProfilingAdminOnly: 0\n")
     write(tmp_path, "proc/self/status", f"Name:\tx\nCapEff:\t{NO_SYS_ADMIN}\n")
@@ -63,7 +66,7 @@ def test_a_gpu_box_is_ok_in_every_line(root: Path, monkeypatch: pytest.MonkeyPat
     assert {name: check.state for name, check in found.items() if check.state != "ok"} == {}
     assert list(found) == [
         "Python", "report reader", "tables", "page", "store", "NVIDIA's reader", "pictures",
-        "NVIDIA driver", "GPU", "ncu", "counter permission", "nsys", "nvcc", "torch", "disk",
+        "place", "NVIDIA driver", "GPU", "ncu", "counter permission", "nsys", "nvcc", "torch", "disk",
     ]  # fmt: skip
     assert found["NVIDIA driver"].finding == "580.65.06"
     assert found["GPU"].finding == "NVIDIA H200, compute capability 9.0, in the table"
@@ -259,3 +262,69 @@ def test_little_disk_warns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than a gigabyte of free space is reported."""
     monkeypatch.setattr(doctor, "_MIN_FREE_BYTES", 1e30)
     assert checks(root)["disk"].state == "warn"
+
+
+_PLACES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "a Docker container": ({".dockerenv": ""}, {}),
+    "a Podman container": ({"run/.containerenv": "engine=podman"}, {}),
+    "an Apptainer container": ({}, {"APPTAINER_CONTAINER": "/images/torch.sif"}),
+    "a Kubernetes pod": ({}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}),
+    "a step of a Slurm job": ({}, {"SLURM_JOB_ID": "17", "SLURM_STEP_ID": "0"}),
+    "a Slurm job": ({}, {"SLURM_JOB_ID": "17"}),
+    "Google Colab": ({}, {"COLAB_RELEASE_TAG": "release-colab_20261101"}),
+    "Kaggle": ({}, {"KAGGLE_KERNEL_RUN_TYPE": "Interactive"}),
+    "Modal": ({}, {"MODAL_TASK_ID": "ta-1"}),
+    "WSL": ({"proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2"}, {}),
+    "a MIG instance of a GPU": ({}, {"CUDA_VISIBLE_DEVICES": "MIG-1a2b3c4d"}),
+}
+
+
+def test_every_place_is_named_with_its_way_to_the_counters(tmp_path: Path) -> None:
+    """Each kind of place is told by its files or variables alone, and has a fix of its own."""
+    told = {}
+    for number, (files, variables) in enumerate(_PLACES.values()):
+        for name, text in files.items():
+            write(tmp_path / str(number), name, text)
+        told[number] = [one.name for one in surroundings(tmp_path / str(number), variables)]
+    assert [*told.values()] == [[name] for name in _PLACES]
+    assert {*_PLACES} == {one.name for one in SURROUNDINGS}
+    assert all(one.fix for one in SURROUNDINGS)
+
+
+@for_all(
+    "file, line, name",
+    [
+        ("proc/1/cgroup", "12:memory:/docker/0123456789abcdef", "a Docker container"),
+        ("proc/self/mountinfo", "1 2 0:1 /var/lib/docker/containers/0f/hosts /etc/hosts", "a Docker container"),
+        ("proc/self/cgroup", "0::/machine.slice/libpod-0123.scope", "a Podman container"),
+        ("proc/1/cgroup", "0::/kubepods.slice/kubepods-pod1.slice", "a Kubernetes pod"),
+    ],
+)
+def test_a_container_is_told_by_its_cgroup(
+    file: str, line: str, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Without the marks of its runtime, a container is told by the names of its groups and mounts."""
+    root = tmp_path_factory.mktemp("root")
+    write(root, file, line)
+    assert [one.name for one in surroundings(root, {})] == [name]
+
+
+def test_places_within_each_other_are_all_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container of a job's step is both; with closed counters each says its way, with open ones none is needed."""
+    assert checks(root)["place"] == Check("place", "ok", "no container, job or virtual machine is to be seen")
+    write(root, ".dockerenv", "")
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setenv("SLURM_STEP_ID", "0")
+    assert checks(root)["place"] == Check("place", "ok", "a Docker container, a step of a Slurm job")
+    write(root, "proc/driver/nvidia/params", "RmProfilingAdminOnly: 1\n")
+    closed = checks(root)["place"]
+    assert closed.state == "warn"
+    assert "--cap-add SYS_ADMIN" in closed.fix
+    assert "dcgmi profile --pause" in closed.fix
+
+
+def test_a_split_gpu_is_named_as_a_place(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU that `nvidia-smi` reports as split by MIG is named even if no variable names an instance."""
+    gpu = LocalGpu("NVIDIA H200", "9.0", "580.1", mig=True)
+    monkeypatch.setattr(doctor, "local_gpu", lambda: gpu)
+    assert checks(root)["place"].finding == "a MIG instance of a GPU"

@@ -15,10 +15,10 @@ from support.packing import pack
 
 from rooflens import processes
 from rooflens.collect.command import Collection, Ncu, find_ncu
-from rooflens.collect.failures import FAILURES, PROGRAM_FAILURES, explain
 from rooflens.collect.log import LogFollower, Progress
 from rooflens.collect.run import Collected, check_place, collect, reset_clocks
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
+from rooflens.failures import FAILURES, PROGRAM_FAILURES, explain
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, unpacked
 

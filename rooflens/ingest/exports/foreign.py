@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 
-from rooflens.collect.failures import said_of
 from rooflens.errors import InputError
-from rooflens.foreign import by_lines
+from rooflens.failures import said_of
+from rooflens.foreign import by_lines, foreign_content
 from rooflens.ingest.exports.tables import header_of, open_text
 
 _MOST_LINES = 20_000
@@ -74,7 +74,9 @@ def refusal(data: bytes) -> InputError:
         return InputError(
             "the export holds no launches", f"ncu said: {said}" if said else "check ncu's filters, and export again"
         )
-    if (other := by_lines(lines)) is not None and _first_group(_KINDS[0][0], lines) is None:
+    if (other := foreign_content(data[:_SAMPLE_BYTES]) or by_lines(lines)) is not None and _first_group(
+        _KINDS[0][0], lines
+    ) is None:
         return InputError(f"not an Nsight Compute report, but {other.what}", other.instead)
     if causes := _first_group(_KINDS[0][0], lines) and said_of("".join(lines)):
         return InputError(f"ncu profiled nothing: {causes[0][0]}", causes[0][1])

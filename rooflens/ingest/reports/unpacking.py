@@ -16,7 +16,7 @@ from typing import IO, Any, BinaryIO
 
 from rooflens.errors import InputError
 from rooflens.files import is_utf16
-from rooflens.foreign import foreign_content
+from rooflens.foreign import foreign_file
 
 MAGIC = b"NVR\0"
 """A report's first bytes."""
@@ -38,7 +38,10 @@ kernels, so this suffices for 190,000 of those."""
 
 INTACT_HINT = "copy the report again from the machine that wrote it, or profile again"
 RERECORD_HINT = "record the report again, or copy it again from where it was made"
-NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` and `.ncu-repz` files that rooflens reads"
+NOT_A_REPORT_HINT = (
+    "`ncu -o NAME` writes the `.ncu-rep` and `.ncu-repz` files that rooflens reads; what ncu prints and traces of "
+    "torch.profiler and nsys are read as well"
+)
 
 _KINDS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
 """First bytes -> compression of a file."""
@@ -189,9 +192,9 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
             layer = _Counted(_Layer(stream, kind), limit, "unpacks to", file.raw.tell)
             stream = io.BufferedReader(layer, _CHUNK_BYTES)
         head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
+        if kinds and not head.startswith(MAGIC) and (other := foreign_file(head, path.name)) is not None:
+            raise InputError(f"not an Nsight Compute report, but {other.what}, {kinds[0]}-compressed", other.instead)
         if kinds and not _may_be_report(head):
-            if (other := foreign_content(head)) is not None:
-                raise InputError(f"not an Nsight Compute report, but {kinds[0]}-compressed {other.what}", other.instead)
             raise InputError(
                 f"not an Nsight Compute report: it is {kinds[0]}-compressed, but what is in it does not start with "
                 "`NVR`",
