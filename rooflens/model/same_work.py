@@ -33,8 +33,12 @@ _WORD = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 _HOW = frozenset(
     {"kernel", "naive", "basic", "baseline", "simple", "optimized", "tile", "tiled", "tiling", "unroll", "unrolled"}
     | {"shared", "smem", "gmem", "global", "coalesced", "vectorized"}
+    | {"gpu", "cuda", "device", "nvkernel"}
 )
-"""Words of names that say how a job is done, not which: `gemm_tiled` and `transpose_tiled` share no job."""
+"""Words of names that say how or where a job is done, not which: `gemm_tiled` and `transpose_tiled` share no job."""
+
+_OF_A_LINE = re.compile(r"_\d+_gpu(?:__red)?\Z|_F\d+L\d+(?:_\d+)*\Z|\A__omp_offloading_")
+"""Names that compilers of OpenACC and OpenMP give to loops, by the line of each."""
 
 _SIDES = re.compile(
     r"(?:(?<=_)|\A)(?:[xyzuvw]|rows?|cols?|forward|backward|fwd|bwd|left|right|up|down|lower|upper)(?=_|\Z)",
@@ -300,6 +304,12 @@ def halves(before: Analysis, after: Analysis) -> bool:
     """Return whether names tell two functions apart as parts of one job: by axis, or as forward and backward."""
     old, new = ([part.lower() for part in _SIDES.findall(one.kernel.function_name)] for one in (before, after))
     return bool(old and new) and old != new
+
+
+def are_loops_apart(before: Analysis, after: Analysis) -> bool:
+    """Return whether two kernels of one run are loops of other lines of a source, which are no versions of one."""
+    old, new = (one.kernel.function_name for one in (before, after))
+    return old != new and all(map(_OF_A_LINE.search, (old, new)))
 
 
 def _output_sectors(kernel: Kernel) -> float | None:

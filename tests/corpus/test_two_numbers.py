@@ -220,7 +220,7 @@ def test_no_face_calls_a_limit_what_is_not_proven(
 ) -> None:
     """Ranking, card and explanation say what today's traffic allows where the limit is not proven.
 
-    Above 10x they say "over 10x", or "far from any limit" where it is proven and no unit bounds the kernel.
+    Above 10x they say "far from" that or, where a unit bounds the kernel, what it takes.
     """
     of_content = {id(content): report for content, report in zip(contents, reports, strict=True)}
     drawn = {id(content): drawn_of(content) for content in contents}
@@ -231,8 +231,9 @@ def test_no_face_calls_a_limit_what_is_not_proven(
             continue
         kinds[limit.proven, limit.far] += 1
         at_a_unit = one.group.analysis.verdict.resource is not None
-        far = "over 10x" if at_a_unit or (not limit.proven and limit.by != LAUNCH) else "far from any limit"
-        said = far if limit.far else "limit" if limit.proven else " at most "
+        unbound = "far from any limit" if limit.proven or limit.by == LAUNCH else "far from what today's"
+        far = "over 10x if it" if at_a_unit else unbound
+        said = far if limit.far else "limit" if limit.proven else " allow"
         faces = [ranked(1, one.group).limit, explain(of_content[id(one.content)], one.group.analysis)]
         faces += [words_of(str(drawn[id(one.content)].get(one.group.representative.key, said)))]
         faces = [" ".join(face.lower().split()) for face in faces]

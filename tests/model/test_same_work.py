@@ -10,7 +10,7 @@ from support import samples
 
 from rooflens.model.compare.compare import asked_alike
 from rooflens.model.records import Analysis
-from rooflens.model.same_work import Asked, UnitTime, does_no_less, same_work, time_per_work
+from rooflens.model.same_work import Asked, UnitTime, are_loops_apart, does_no_less, same_work, time_per_work
 
 BLOCK = 256
 
@@ -105,6 +105,12 @@ CASES: dict[str, tuple[Analysis, Analysis, Asked | None, bool | None]] = {
         True,
     ),
     "halves of one job": (kernel(inst=1e7, name="sweep_x"), kernel(inst=1e7, name="sweep_z"), None, None),
+    "one place of two jobs": (
+        kernel(name="stencil_gpu", store_sectors=1e6),
+        kernel(name="sort_gpu", store_sectors=1e6),
+        None,
+        None,
+    ),
     "one way of doing two jobs": (
         kernel(name="gemm_tiled", store_sectors=1e6),
         kernel(name="transpose_tiled", store_sectors=1e6),
@@ -201,3 +207,15 @@ def test_other_work_is_told_by_its_rate() -> None:
     assert UnitTime(1.0, "kFLOP").beside(UnitTime(4.0, "kFLOP")) == "1.00 TFLOP/s against 250 GFLOP/s"
     slow, fast = (UnitTime(time_ns, "1000 instructions") for time_ns in (19.2, 17.8))
     assert slow.beside(fast) == "19.2 ns per 1000 instructions against 17.8 ns"
+
+
+def test_loops_of_one_source_are_no_versions() -> None:
+    """Compilers name loops by their lines; numbers at the end of other names may be those of versions."""
+    pairs = {
+        ("step_279_gpu", "step_309_gpu"): True,
+        ("step_279_gpu", "step_279_gpu"): False,
+        ("nvkernel_main_F1L37_2", "nvkernel_main_F1L52_4"): True,
+        ("reduce_1", "reduce_2"): False,
+        ("gemm_v1_gpu", "gemm_v2_gpu"): False,
+    }
+    assert {(old, new): are_loops_apart(kernel(name=old), kernel(name=new)) for old, new in pairs} == pairs

@@ -31,7 +31,15 @@ from rooflens.model.compare.pairing import (
 )
 from rooflens.model.keys import function_of
 from rooflens.model.records import Analysis, AnalyzedReport, Run, at_work
-from rooflens.model.same_work import Asked, as_many_operations, does_no_less, halves, named_alike, same_work
+from rooflens.model.same_work import (
+    Asked,
+    are_loops_apart,
+    as_many_operations,
+    does_no_less,
+    halves,
+    named_alike,
+    same_work,
+)
 from rooflens.model.summary import KernelSummary, summarize
 from rooflens.model.verdict.thresholds import default_thresholds
 
@@ -250,7 +258,7 @@ def _is_same_job(one: Analysis, other: Analysis) -> bool:
 
     Kernels as short as their launch tell nothing.
     """
-    if halves(one, other) or "overhead" in (one.verdict.bound, other.verdict.bound):
+    if halves(one, other) or are_loops_apart(one, other) or "overhead" in (one.verdict.bound, other.verdict.bound):
         return False
     counted = as_many_operations(one, other)
     if counted is not None:

@@ -49,7 +49,7 @@ def path_spec(ladder: Ladder, roofs: Mapping[str, RoofSet]) -> Mapping[str, Any]
     plane = Drawn(
         f"{gpu}: {_title(ladder)}",
         tuple(_dot(number, rung, rung.analysis, at, longest) for number, rung, at in found if rung.analysis),
-        (f"Numbers as beside it{star}; each at the level that binds it. Area: time.",),
+        (f"Numbers as beside it{star}.", "Each at the level that binds it. Area: time."),
         slopes,
         flats,
         (path,) if len(path) > 1 else (),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from json import dumps
+from textwrap import wrap
 from typing import Any
 
 import altair as alt
@@ -241,9 +243,26 @@ def stacked(charts: Iterable[alt.LayerChart], **properties: Any) -> alt.VConcatC
     return chart
 
 
-def titled(text: str, subtitle: str | Sequence[str]) -> alt.TitleParams:
-    """Write the title of a chart, no wider than its plane: the page fits the whole drawing to its room."""
-    return alt.TitleParams(text, subtitle=subtitle, limit=alt.ExprRef("w"), fontSize=alt.ExprRef("w < 480 ? 12 : 14"))
+NARROW_CHARS = 44
+"""Characters of a title that a telephone has room for."""
+
+
+def titled(text: str, subtitle: str | Sequence[str], *, is_wrapped: bool = False) -> alt.TitleParams:
+    """Write the title of a chart, no wider than its plane: the page fits the whole drawing to its room.
+
+    Args:
+        text: The title.
+        subtitle: Lines below it.
+        is_wrapped: A long title has several lines where the plane is narrow.
+    """
+    lines = wrap(text, NARROW_CHARS) if is_wrapped else []
+    narrow = alt.ExprRef(f"w < 480 ? {dumps(lines)} : {dumps(text)}")
+    return alt.TitleParams(
+        narrow if len(lines) > 1 else text,
+        subtitle=subtitle,
+        limit=alt.ExprRef("w"),
+        fontSize=alt.ExprRef("w < 480 ? 12 : 14"),
+    )
 
 
 def specify(

@@ -288,7 +288,11 @@ def plane_spec(plane: Drawn) -> Spec:
     params += values(picked="") if any(dot.keys for dot in plane.dots) else []
     params += values(at=list(plane.chosen)[-1]) if plane.chosen else []
     chart = layered(
-        layers, name="plane", width=WIDTH, height=HEIGHT, title=titled(plane.title, [*plane.subtitle, *_legend(plane)])
+        layers,
+        name="plane",
+        width=WIDTH,
+        height=HEIGHT,
+        title=titled(plane.title, [*plane.subtitle, *_legend(plane)], is_wrapped=True),
     )
     return specify(chart, params, data)
 

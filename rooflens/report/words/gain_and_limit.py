@@ -43,7 +43,7 @@ def limit_words(analysis: Analysis, missing: str = "") -> str:
 def limit_factor_words(verdict: Verdict) -> str:
     """Say the limit with the side that sets it: `limit 2.1x (FP32 arithmetic)`; empty if unknown.
 
-    One that is not proven is not called a limit: `today's DRAM traffic allows at most 3.0x`. Where a unit bounds the
+    One that is not proven is not called a limit: `today's DRAM traffic allows 3.0x`. Where a unit bounds the
     kernel, one that is far says what it takes: `over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)`.
     """
     limit = verdict.limit
@@ -52,10 +52,12 @@ def limit_factor_words(verdict: Verdict) -> str:
     today = limit.by if limit.by == LAUNCH else f"today's {limit.by}"
     is_at_another = verdict.resource is not None and spoken(verdict.resource, None).upper() not in limit.by.upper()
     if limit.far and is_at_another:
-        return f"over 10x if it {_relieved(verdict.resource)} ({f'limit {limit.by}' if limit.proven else today})"
+        return (
+            f"over 10x if it {' '.join(_relieved(verdict.resource))} ({f'limit {limit.by}' if limit.proven else today})"
+        )
     if limit.proven or (limit.far and limit.by == LAUNCH):
         return f"far from any limit ({limit.by})" if limit.far else f"limit {factor(limit.factor)} ({limit.by})"
-    return f"{today} allows {'over 10x' if limit.far else f'at most {factor(limit.factor)}'}"
+    return f"far from what {today} allows" if limit.far else f"{today} allows {factor(limit.factor)}"
 
 
 def today_words(verdict: Verdict, gpu: str | None, span: str = "") -> str:
@@ -67,17 +69,18 @@ def today_words(verdict: Verdict, gpu: str | None, span: str = "") -> str:
     today, least_ns = verdict.today, verdict.limit.floor_ns or 0.0
     if today is None or today.share * FAR < 1 or today.floor_ns <= default_thresholds().limiter_gain * least_ns:
         return ""
-    unit = resource_label(today.resource, gpu)
-    below = f"the kernel gets below {duration(today.floor_ns)}{span} only if it {_relieved(today.resource)}"
-    return f"{unit} is {percent(today.share)} busy: {below}"
+    _, less = _relieved(today.resource, gpu)
+    unit = "issue " if today.resource == "issue" else ""
+    verb = "gets" if less.startswith("less") else "get"
+    return f"only {less} ({unit}{percent(today.share)} busy) {verb} below {duration(today.floor_ns)}{span}"
 
 
-def _relieved(resource: str | None) -> str:
-    """Say what a kernel does that asks less of the unit that bounds it."""
+def _relieved(resource: str | None, gpu: str | None = None) -> tuple[str, str]:
+    """Say what a kernel does that asks less of the unit that bounds it, and of what."""
     if resource == "issue":
-        return "issues fewer instructions"
-    where = spoken(resource, None)
-    return f"moves fewer bytes through {where}" if resource in LEVEL_LABELS else f"has less work for {where}"
+        return "issues", "fewer instructions"
+    where = spoken(resource, gpu)
+    return ("moves", f"fewer bytes through {where}") if resource in LEVEL_LABELS else ("has", f"less work for {where}")
 
 
 def at_full_clock(analysis: Analysis) -> str:
@@ -100,7 +103,7 @@ def _over_profiled_clock(analysis: Analysis) -> float:
 def limit_in_short(analysis: Analysis) -> str:
     """Say the limit in short; of a full DRAM what today's traffic allows, and what the rest takes.
 
-    `today's DRAM traffic and clock allow at most 1.1x; GDDR6's full clock and fewer bytes would allow 1.3x`
+    `today's DRAM traffic and clock allow 1.1x; GDDR6's full clock and fewer bytes would allow 1.3x`
     """
     limit, level = analysis.verdict.limit, analysis.levels.get("dram")
     words = limit_factor_words(analysis.verdict).partition(" (")[0]
@@ -114,7 +117,7 @@ def limit_in_short(analysis: Analysis) -> str:
     fewer = "fewer bytes" if limit.factor > (1 + default_thresholds().noise_share) * today * faster else ""
     hows = " and ".join(filter(None, (clock.removeprefix("at "), fewer)))
     both = "traffic and clock allow" if clock else "traffic allows"
-    return f"today's DRAM {both} at most {factor(today)}; {hows} would allow {factor(limit.factor)}"
+    return f"today's DRAM {both} {factor(today)}; {hows} would allow {factor(limit.factor)}"
 
 
 TODAY = "~ holds for today's traffic, and is no proven limit"

@@ -17,7 +17,17 @@ from rooflens.model.summary import KernelSummary, summarize
 from rooflens.model.verdict.advice import collect_moves
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
-from rooflens.report.document import Bullets, Opportunities, Paragraph, Table, Words, for_text, spans
+from rooflens.report.document import (
+    Below,
+    Bullets,
+    Opportunities,
+    Opportunity,
+    Paragraph,
+    Table,
+    Words,
+    for_text,
+    spans,
+)
 from rooflens.report.overview.document import Asked, overview
 from rooflens.report.overview.kernels import LEGEND, kernels_document
 from rooflens.report.overview.steps import caveat_lines
@@ -320,3 +330,10 @@ def test_caveats_name_only_what_changes_a_verdict() -> None:
     (line,) = caveat_lines(content_of(flagged))
     assert str(line).startswith("2 launches: The output stayed in L2: DRAM traffic is under-counted")
     assert caveat_lines(content_of([replace(one, flags=("no_flop",))])) == []
+
+
+def test_a_link_of_a_page_leaves_no_trace_in_texts() -> None:
+    """A line below the list says in words where the rest is; the anchor that a page links to is no word."""
+    row = Opportunity("gemm", "1.00 ms", 1.0, "memory", 0.0)
+    block = Opportunities("First", (row,), below=(Below("1 more kernel", (", in the ", "list below", "kernels")),))
+    assert [*for_text((block,))][-1] == Paragraph(("1 more kernel, in the list below",))
