@@ -10,7 +10,6 @@ import click
 
 from generators.texts import MADE, joined, table
 from rooflens import errors
-from rooflens.cli.commands.compare import GATE_FAILED
 from rooflens.cli.group import SECTIONS, main
 
 if TYPE_CHECKING:
@@ -36,7 +35,8 @@ def page() -> str:
 
 
 def _exits() -> Iterator[str]:
-    codes = {0: "it did what was asked", GATE_FAILED: "a gate failed: `--fail-on` found a program or kernel slower"}
+    gate = "a gate failed: `--fail-on` found a program or kernel slower"
+    codes = {0: "it did what was asked", errors.GateFailedError.exit_code: gate}
     for kind in _below(errors.RooflensError):
         if "exit_code" in vars(kind):
             said = re.sub(r"\s+", " ", inspect.getdoc(kind) or "").partition(". ")[0].rstrip(".")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from generators.texts import table
-from rooflens.collect.failures import FAILURES
+from rooflens.failures import FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
