@@ -10,8 +10,8 @@ import click
 
 from generators.texts import MADE, joined, table
 from rooflens import errors
-from rooflens.cli.commands.compare import GATE_FAILED
 from rooflens.cli.group import SECTIONS, main
+from rooflens.errors import GateFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -36,7 +36,10 @@ def page() -> str:
 
 
 def _exits() -> Iterator[str]:
-    codes = {0: "it did what was asked", GATE_FAILED: "a gate failed: `--fail-on` found a program or kernel slower"}
+    codes = {
+        0: "it did what was asked",
+        GateFailedError.exit_code: "a gate failed: `--fail-on` found a program or kernel slower",
+    }
     for kind in _below(errors.RooflensError):
         if "exit_code" in vars(kind):
             said = re.sub(r"\s+", " ", inspect.getdoc(kind) or "").partition(". ")[0].rstrip(".")
