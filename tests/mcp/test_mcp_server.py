@@ -47,7 +47,7 @@ ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("explain_kernel", {"path": "before.ncu-rep", "kernel": "gemm"}),
     ("explain_kernel", {"path": "before.ncu-rep", "kernel": "gemm", "offset": 1}),
     ("explain_kernel", {"path": "before.ncu-rep", "kernel": "gemm", "max_tokens": 300}),
-    ("predict", {"operation": "attention-flash", "sizes": {}}),
+    ("predict", {"operation": "gemm", "sizes": {}}),
     ("compare", {"base": "before.ncu-rep", "head": "after.ncu-rep"}),
     ("predict", {"operation": "gemm", "sizes": {"m": 4096, "n": 4096, "k": 4096}}),
     ("predict", {"operation": "gemm", "sizes": {"m": 4096, "n": 4096, "k": 4096}, "measured_ms": 0.3}),
@@ -431,7 +431,7 @@ def test_the_names_that_the_tools_state_are_those_that_predict_takes(said: Said)
         name: one["description"] for name, one in schema["properties"].items() if name not in {"operation", "sizes"}
     }
     assert told == {one.name: one.meaning for one in OPTIONS}
-    assert "its sizes are " in said.refused("predict", operation="attention-flash", sizes={})
+    assert "its sizes are " in said.refused("predict", operation="gemm", sizes={})
 
 
 def test_two_recordings_are_compared_and_operations_predicted(said: Said) -> None:

@@ -6,6 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from rooflens.cli.console import check_output, deliver, echo, finish, say, show_failures, with_output
 from rooflens.cli.lines import with_options, with_sizes
@@ -280,7 +281,16 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
                 )
     for failure in lacking:
         say(f"warning: {failure}")
+    _say_sizes(operation, written)
     deliver(of_forecasts(rows, [str(failure) for failure in lacking]), style, output)
+
+
+def _say_sizes(operation: Operation, written: dict[str, str]) -> None:
+    """Name the sizes that were taken where none was given: a time without its sizes says nothing."""
+    ctx = click.get_current_context()
+    if all(ctx.get_parameter_source(size.name) is ParameterSource.DEFAULT for size in operation.sizes):
+        named = ", ".join(f"{name} {value}" for name, value in written.items() if value != "0")
+        say(f"note: no size was given; usual sizes: {named}")
 
 
 def _cases(operation: Operation, written: str | None, gpus: list[Datasheet]) -> list[tuple[str, Datasheet]]:

@@ -13,7 +13,7 @@ from html import unescape
 
 from rooflens.ingest.exports.numbers import is_number
 
-_ANCHOR = re.compile(r"(?P<margin>.*?\S)\s*(?:Section: \S|Metric Name\s+Metric Unit\s|-{3,}\s+-{3,}\s+-{3,})")
+_ANCHOR = re.compile(r"(?P<margin>.*?\S)\s*(?:Section: \S|Metric Name\s+Metric Unit\s|(?<!-)-{3,}+\s++-{3,}+\s++-{3,})")
 _WORDS = ("Section: ", "Metric Name", "--- ---", "---\t---")
 _LONGEST = 120
 _FEWEST = 2

@@ -16,7 +16,7 @@ from typing import IO, Any, BinaryIO
 
 from rooflens.errors import InputError
 from rooflens.files import is_utf16
-from rooflens.foreign import foreign_file
+from rooflens.foreign import by_name, foreign_file
 
 MAGIC = b"NVR\0"
 """A report's first bytes."""
@@ -192,7 +192,8 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
             layer = _Counted(_Layer(stream, kind), limit, "unpacks to", file.raw.tell)
             stream = io.BufferedReader(layer, _CHUNK_BYTES)
         head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
-        if kinds and not head.startswith(MAGIC) and (other := foreign_file(head, path.name)) is not None:
+        other = by_name(path.name) if _may_be_report(head) else foreign_file(head, path.name)
+        if kinds and not head.startswith(MAGIC) and other is not None:
             raise InputError(f"not an Nsight Compute report, but {other.what}, {kinds[0]}-compressed", other.instead)
         if kinds and not _may_be_report(head):
             raise InputError(

@@ -548,6 +548,12 @@ def test_sizes_stand_for_themselves_in_their_order(typed: str) -> None:
     assert run("predict", "gemm", *typed.split()).stdout == named.stdout != ""
 
 
+def test_sizes_that_nobody_gave_are_named() -> None:
+    """Without any size a note names those that were taken; with one there is none."""
+    assert "usual sizes: batch 1, heads 32, length 2048, width 128" in run("predict", "attention").stderr
+    assert "usual sizes" not in run("predict", "attention", "--length", "1024").stderr
+
+
 def test_sizes_that_are_too_few_or_too_many_are_not_guessed() -> None:
     """Two sizes of three, or four, are refused with a line that works."""
     for sizes in (("4096", "512"), ("1", "2", "3", "4")):
