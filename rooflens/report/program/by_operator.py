@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from rooflens.format import MISSING, duration, percent, si
+from rooflens.model.knowledge.items import column_heads
 from rooflens.model.program.copies import Copies
 from rooflens.model.program.grouping import Group, grouped
 from rooflens.model.program.idle import Idle, IdleKind
@@ -232,12 +233,15 @@ def _cells(one: Row, whole_ns: float, longest_ns: float) -> tuple[Words, ...]:
 
 
 def _columns(*, has_times: bool, has_counters: bool) -> Iterator[Column]:
-    heads = {"kernel": "operator, kernel", "share": "of the program" if has_times else "share"}
+    """Yield the columns of a kernel but its operator, each with what its head means."""
+    heads = {"share": "of the program"} if has_times else {}
+    about = column_heads()["analyze TRACE"]
     for column in COLUMNS:
-        if column.heading == "class" and has_counters:
-            yield CLASS
-        elif column.heading != "operator":
-            yield column._replace(heading=heads.get(column.heading, column.heading))
+        if column.heading != "operator":
+            head = heads.get(column.heading, column.heading)
+            shown = CLASS if column.heading == "class" and has_counters else column
+            shown = shown._replace(heading="operator, kernel" if head == "kernel" else head)
+            yield shown._replace(about=column.about or ("" if head == "kernel" else about.get(head, "")))
 
 
 def _item(one: Row) -> dict[str, Any]:
