@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.metrics.code import Code, Instructions
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.reports.container import Outline
-    from rooflens.ingest.reports.machine_code import Insides
+    from rooflens.ingest.reports.machine_code import Insides, Words
     from rooflens.ingest.reports.results import RawResult
     from rooflens.model.records import Inside, Kernel
 
@@ -85,6 +85,7 @@ class Report(Struct, frozen=True):
         notes: What a user should know about the reading.
         loss: What could not be read of the kernels that are present; None if everything was read.
         untold: Code whose hottest instructions still lack their text.
+        words: Machine code of those instructions, by index of the result: it names them where nothing tells their text.
         unlisted: Stored data by instruction, of kernels whose code only NVIDIA's module may be able to read.
     """
 
@@ -95,6 +96,7 @@ class Report(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     loss: InputError | None = None
     untold: Codes = field(default_factory=dict)
+    words: Mapping[int, Words] = field(default_factory=dict)
     unlisted: Mapping[int, Instructions] = field(default_factory=dict)
 
 
@@ -150,6 +152,7 @@ def make_report(  # noqa: PLR0913 - what is read, and how, of which the last thr
         notes=(*(container.sessions[0].notes if container.sessions else ()), *notes_of_cut_names(cut_count)),
         loss=InputError(lost, _NEWER_HINT) if lost else None,
         untold={index: code for index, code in told.items() if index not in codes.unlisted.keys() | codes.refused},
+        words=codes.words,
         unlisted=codes.unlisted,
     )
 
@@ -165,11 +168,13 @@ class _Codes:
     Attributes:
         unlisted: Stored data by instruction, of results whose code only NVIDIA's module may be able to read.
         refused: Results whose code is too large to read: NVIDIA's module must not try it either.
+        words: Machine code of the hottest instructions of the longest results, by index.
     """
 
     def __init__(self, *, are_few: bool) -> None:
         self.unlisted: dict[int, Instructions] = {}
         self.refused: set[int] = set()
+        self.words: dict[int, Words] = {}
         self._are_few = are_few
         self._longest: list[tuple[float, int, RawResult, Code]] = []
         self._insides: Insides | None = None
@@ -201,7 +206,17 @@ class _Codes:
         for _, _, result, code in sorted(self._longest, key=lambda hot: hot[1], reverse=True):
             stored = result.instructions
             found[result.index] = code if self._are_few or stored is None else self._listed(result, stored)
+            self._keep_words(result, found[result.index])
         return found
+
+    def _keep_words(self, result: RawResult, code: Code) -> None:
+        from rooflens.ingest.reports.machine_code import words_of  # noqa: PLC0415 - most reports hold no code
+
+        if result.index in self.refused:
+            return
+        offsets = {spot.pc for spot in code.hotspots if spot.by == "sass" and spot.pc is not None}
+        if (words := words_of(result.listing(code.start), code.start, offsets)) is not None:
+            self.words[result.index] = words
 
     def _listed(self, result: RawResult, stored: Instructions) -> Code:
         try:

@@ -21,6 +21,7 @@ from rooflens.cache import keep, kept, trim
 from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.ingest.metrics.code import Code, Instructions, clean_text
 from rooflens.ingest.reports.child import in_child
+from rooflens.ingest.reports.machine_code import Words
 from rooflens.ingest.reports.report import ReadOptions, Report, with_codes
 from rooflens.model.records import Kernel
 
@@ -78,10 +79,12 @@ def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> l
     answers = _ask([*asked.values()], options)
     done = []
     for place, (_, report) in enumerate(reports):
-        bare, answer = replace(report, untold={}, unlisted={}), told[place] if place in told else answers.pop(0)
+        bare = replace(report, untold={}, words={}, unlisted={})
+        answer = told[place] if place in told else answers.pop(0)
         if isinstance(answer, InputError):
             note = f"{_UNLISTED if report.unlisted else _MISSING}: {answer}"
-            done.append(replace(bare, notes=(*report.notes, note)))
+            named = {index: _with_opcodes(code, report.words.get(index)) for index, code in report.untold.items()}
+            done.append(replace(bare, kernels=tuple(with_codes(report.kernels, named)), notes=(*report.notes, note)))
             continue
         if place in asked and asked[place].addresses:
             keep_sass(report.run.digest, asked[place].addresses, answer.texts)
@@ -136,6 +139,16 @@ def _with_sass(code: Code, texts: Mapping[int, str]) -> Code:
         replace(spot, sass=clean_text(texts.get(code.start + spot.pc)))
         if spot.by == "sass" and spot.pc is not None
         else spot
+        for spot in code.hotspots
+    )
+    return replace(code, hotspots=tuple(spots))
+
+
+def _with_opcodes(code: Code, words: Words | None) -> Code:
+    """Name the hottest instructions by their opcode alone, as our own decoder reads it."""
+    opcodes = words.opcodes() if words else {}
+    spots = (
+        replace(spot, sass=opcodes.get(spot.pc)) if spot.by == "sass" and spot.pc is not None else spot
         for spot in code.hotspots
     )
     return replace(code, hotspots=tuple(spots))

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.encoded_code import report_of_loops
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report
 
 from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.reports import texts
-from rooflens.ingest.reports.read import ReadOptions, read_bytes
+from rooflens.ingest.reports.read import ReadOptions, read_bytes, read_report
 from rooflens.ingest.reports.report import Report
 from rooflens.ingest.reports.texts import Asked, TextsAndCode, add_texts
 
@@ -91,3 +92,26 @@ def test_the_module_is_not_asked_where_it_must_not_be(
     assert {one.notes for one in done[:3]} == {
         ("SASS text and source lines are missing: NVIDIA's module was not asked",)
     }
+
+
+def test_without_the_module_instructions_are_named_by_their_opcodes(tmp_path: Path) -> None:
+    """With `--reader direct` the hottest instructions have the opcodes that our own decoder reads, without operands."""
+    report = read_report(report_of_loops(tmp_path / "loops.ncu-rep", 1, 1), "loops", ReadOptions("direct"))
+    named = {spot.pc: spot.sass for spot in report.kernels[0].hotspots if spot.by == "sass"}
+    assert {pc: named[pc] for pc in (16, 32, 48, 64, 80)} == {16: "LDG", 32: "STS", 48: "BRA", 64: "LDS", 80: "FFMA"}
+    assert any("SASS text" in note for note in report.notes)
+
+
+@pytest.mark.corpus
+def test_our_opcodes_are_those_of_nvidias_module(corpus: Path) -> None:
+    """Of published reports, each opcode that stands for a missing text is the start of that text."""
+    checked = 0
+    for name in ("KernelBench__matmul_kernel", "IndexSpaces.jl__profile", "llm.c__adamw_coalsecing_shared"):
+        ours, theirs = (read_report(corpus / f"{name}.ncu-rep", name, ReadOptions(one)) for one in ("direct", "auto"))
+        for mine, full in zip(ours.kernels, theirs.kernels, strict=True):
+            for spot, other in zip(mine.hotspots, full.hotspots, strict=True):
+                if spot.by == "sass" and spot.sass and other.sass:
+                    opcode = next(word for word in other.sass.split() if not word.startswith("@"))
+                    assert opcode.split(".")[0] == spot.sass.split(".")[0], (name, spot.pc)
+                    checked += 1
+    assert checked > 100
