@@ -93,7 +93,9 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         move = f"start rows on 32-byte boundaries (pad the row or shift the halo): {use.said}"
     elif use.apart and (shape := _upright_block(facts.kernel.block)):
         kind = "shape"
-        move = f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
+        x, y, _ = facts.kernel.block or (1, 1, 1)
+        how = "turn the block shape" if y > x else f"use blocks that are wide along x, such as {_WIDE_BLOCK}"
+        move = f"{how}, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
     elif use.apart:
         kind = "coalesce"
         move = f"let neighbouring threads {verb} neighbouring addresses: {use.said}"
@@ -109,6 +111,10 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         severity=weigh(facts, waste) if use.apart and is_much and (fills_cache or not is_shifted) else "note",
         kind=kind,
     )
+
+
+_WIDE_BLOCK = "32 x 8"
+"""The shape of a block whose warps lie along x."""
 
 
 def _upright_block(block: tuple[int, int, int] | None) -> str:
