@@ -71,7 +71,7 @@ def uncoalesced_global_store(facts: Facts) -> Found | None:
 
 
 def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
-    least, opcodes = facts.limits.wasted_sector_share, facts.kernel.warp_opcodes
+    least, opcodes = facts.limits.little_share, facts.kernel.warp_opcodes
     if side == "store" and executed(opcodes, _ATOMIC) and not executed(opcodes, ("STG", "ST", THREAD_COPY)):
         return None  # the sectors are those of atomics
     use = next((use for use in _uses(facts, side) if 1 - use.used >= least), None)
@@ -93,7 +93,9 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         move = f"start rows on 32-byte boundaries (pad the row or shift the halo): {use.said}"
     elif use.apart and (shape := _upright_block(facts.kernel.block)):
         kind = "shape"
-        move = f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
+        x, y, _ = facts.kernel.block or (1, 1, 1)
+        how = "turn the block shape" if y > x else f"use blocks that are wide along x, such as {_WIDE_BLOCK}"
+        move = f"{how}, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
     elif use.apart:
         kind = "coalesce"
         move = f"let neighbouring threads {verb} neighbouring addresses: {use.said}"
@@ -109,6 +111,10 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         severity=weigh(facts, waste) if use.apart and is_much and (fills_cache or not is_shifted) else "note",
         kind=kind,
     )
+
+
+_WIDE_BLOCK = "32 x 8"
+"""The shape of a block whose warps lie along x."""
 
 
 def _upright_block(block: tuple[int, int, int] | None) -> str:
@@ -376,7 +382,7 @@ class _Conflicts(Struct, frozen=True):
 
 def bank_conflicts(facts: Facts) -> Found | None:
     """Say that accesses to shared memory take more passes than their bytes would need."""
-    measures, least = [*_conflicts(facts)], facts.limits.bank_conflict_share
+    measures, least = [*_conflicts(facts)], facts.limits.little_share
     conflicts = next((measure for measure in measures if measure.part >= least), None)
     if conflicts is None:
         return None if measures else _conflicts_alone(facts)
@@ -452,7 +458,7 @@ def _conflicts_alone(facts: Facts) -> Found | None:
     warps = (counters.get("grid_size") or 0.0) * warps_of(counters.get("block_size") or 0.0)
     part = ratio(total, sms and cycles and sms * cycles * wavefronts_a_cycle(facts.kernel))
     each = ratio(total, warps)
-    if part is not None and part >= facts.limits.bank_conflict_share:
+    if part is not None and part >= facts.limits.little_share:
         by = Evidence("cycles of an SM with a conflict", part, "share", f"{source} / (SMs x cycles)")
         words = f"bank conflicts take {percent(part)} of the cycles of an SM"
     elif part is None and each is not None and each >= facts.limits.several:
@@ -508,7 +514,7 @@ def many_wavefronts(facts: Facts) -> Found | None:
         busy, part = counters.get("sol_l1_active_share"), kernel.active_part
         each = ratio(busy and part and busy * part / 2, _taken_a_cycle(facts, "sol_compute", 1.0))
         source = "half of L1's per cent / (sm__throughput x LSU instructions a cycle), at least"
-    if each is None or 1 - _WIDEST_WAVEFRONTS / each < facts.limits.wasted_sector_share:
+    if each is None or 1 - _WIDEST_WAVEFRONTS / each < facts.limits.little_share:
         return None
     part = 1 - _WIDEST_WAVEFRONTS / each
     has_smem = kernel.own_smem_bytes != 0
@@ -651,7 +657,7 @@ def _filled(facts: Facts) -> tuple[Evidence, ...]:
     """Say how few bytes of a sector local accesses use, the worse of loads and stores; nothing if they use all."""
     names = ("local_load_bytes_per_sector", "local_store_bytes_per_sector")
     known = [facts.measured(name, "bytes/sector") for name in names if facts.counter(name)]
-    most = SECTOR_BYTES * (1 - facts.limits.wasted_sector_share)
+    most = SECTOR_BYTES * (1 - facts.limits.little_share)
     return tuple(sorted((one for one in known if one.value < most), key=lambda one: one.value)[:1])
 
 

@@ -213,9 +213,9 @@ def _loops_over_tiles(facts: Facts, warps: float) -> bool:
 
 def _in_flight(inside: Inside | None) -> tuple[int, int] | None:
     """Return the global loads in flight at most of the waits for them, and the widest one's bytes; None if unknown."""
-    waiting = [loop for loop in loops_of(inside) if loop.anatomy is not None and loop.anatomy.in_flight]
+    waiting = [loop for loop in loops_of(inside) if loop.anatomy is not None and loop.anatomy.in_flight is not None]
     most = max(waiting, key=lambda loop: loop.own.get(f"{STALL}long_scoreboard", 0.0), default=None)
-    if most is None or most.anatomy is None or most.anatomy.in_flight is None:
+    if most is None or most.anatomy is None or not most.anatomy.in_flight:
         return None
     return most.anatomy.in_flight, max(most.anatomy.global_loads, default=0)
 

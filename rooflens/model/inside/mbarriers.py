@@ -76,6 +76,8 @@ def find_phases(graph: Graph, budget: Budget) -> dict[int, Phase]:
     started = {addresses[place].constant: place for place in about if _is(instructions[place], _INITIALISES)}
     used = {address for address, places in at.items() if len(places) > (address in started)}
     bases = {address.constant for address in addresses.values() if address.goes_round}
+    # What goes round has several barriers: a loop that is unrolled by fewer than its stages waits at some in turn.
+    bases = {base for base in bases if base - _BARRIER_BYTES not in bases}
     # Behind barriers of copies stand those by which their stages are given back.
     ends = {is_copy: sorted(bases | ((used - copied) if is_copy else copied)) for is_copy in (True, False)}
     waited = {addresses[place] for place in about if _is(instructions[place], _WAIT)}

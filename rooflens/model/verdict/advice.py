@@ -117,7 +117,7 @@ def _loads_nothing(facts: Facts) -> bool:
 
 def _is_coalesced(facts: Facts) -> bool:
     """Return whether global accesses touch hardly more sectors than their bytes fill; False if not measured."""
-    totals, most = facts.kernel.code_totals, facts.limits.wasted_sector_share
+    totals, most = facts.kernel.code_totals, facts.limits.little_share
     sectors, excess = (sum(totals.get(f"{side}_{what}", 0.0) for side in ("load", "store")) for what in _SECTORS)
     is_filled = (facts.counter("global_load_bytes_per_sector") or 0.0) >= SECTOR_BYTES * (1 - most)
     return is_filled or (bool(sectors) and excess < most * sectors)
@@ -275,7 +275,7 @@ def memory_moves(facts: Facts, level: str | None) -> tuple[Move, ...]:
             moved = f"less than today's {si(dram_bytes, 'B')}" if dram_bytes else "fewer bytes"
             asked_bytes = None if "atomics_cross_twice" in facts.flags else levels["l2"].amount_bytes
             asked = ratio(asked_bytes, dram_bytes)
-            if asked and asked <= 1 - facts.limits.wasted_sector_share:
+            if asked and asked <= 1 - facts.limits.little_share:
                 moved += f" (the SMs asked for {si(asked_bytes, 'B')})"
             share = levels["dram"].share
             full = f"{memory_label(kernel.gpu)} is saturated" + (f" ({percent(share)})" if share else "")

@@ -399,11 +399,24 @@ def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
         at_limiter = advice.compute_moves(facts, limiter)
     is_filling = facts.full_for_a_while or (limiter is not None and limiter.resource == "dram" and not facts.at_roof)
     if costing:
-        is_told = is_filling or any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
+        telling = [finding for finding in costing if finding.id in WHAT_FILLS_A_UNIT]
+        is_told = is_filling or any(_explains_the_unit(facts, finding) for finding in telling)
         at_limiter = () if is_told else at_limiter[:1]
+        at_limiter = tuple(move for move in at_limiter if move.kind not in {finding.kind for finding in telling})
     if limiter is None:
         return at_limiter
     return tuple(_in_numbers(move, limiter, kernel.gpu) for move in at_limiter)
+
+
+def _explains_the_unit(facts: Facts, finding: Finding) -> bool:
+    """Return whether what fills a unit in vain is a good part of what can be won, or one of both is not known.
+
+    Factors multiply, so parts are those of their logarithms.
+    """
+    most = facts.limit.factor
+    if finding.gain is None or not most:
+        return True
+    return math.log(finding.gain.factor) >= facts.limits.quarter_share * math.log(most)
 
 
 _QUEUED = ("mio_throttle", "short_scoreboard")

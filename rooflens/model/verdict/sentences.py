@@ -11,6 +11,7 @@ from rooflens.model.records import LEVELS, Bottleneck, Finding, Verdict, ratio
 from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.unit_names import (
     STAGE_WORDS,
+    busy_words,
     level_share_words,
     origin,
     resource_label,
@@ -199,6 +200,8 @@ def _of_the_pipe(facts: Facts, limiter: Bottleneck) -> str:
     numbers += origin(pipe.roof)
     if _are_one(pipe.amount_per_s / pipe.peak_per_s, limiter.share):
         return f"{numbers} ({share})"
+    if limiter.unit == "issue":
+        return f"{numbers}, {busy_words(limiter)}"
     return f"{numbers}, {'its pipe ' if limiter.unit else ''}{share} busy"
 
 

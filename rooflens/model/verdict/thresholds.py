@@ -57,8 +57,6 @@ class Thresholds(Struct, frozen=True):
     contributing_share: float
     contributing_cost_share: float
     limiting_waste_share: float
-    wasted_sector_share: float
-    bank_conflict_share: float
     active_threads: float
     matrix_pipe_share: float
 

@@ -231,11 +231,16 @@ def test_nothing_is_said_without_any_measure() -> None:
     ],
 )
 def test_upright_blocks_are_told_to_turn(block: tuple[int, int, int], shape: str) -> None:
-    """With fewer threads along x than the 8 values of a sector, and no fewer along y, a warp's rows lie along y."""
+    """With fewer threads along x than the 8 values of a sector, and no fewer along y, a warp's rows lie along y.
+
+    A square block turned is the same.
+    """
     kernel = {"code_totals": _totals(750_000), "block": block}
     found = found_by(uncoalesced_global_load, make_facts(kernel=kernel))
     assert found is not None
-    assert found.move.startswith("turn the block shape") is (shape != "")
+    is_square = block[0] == block[1]
+    assert found.move.startswith("turn the block shape") is (shape != "" and not is_square)
+    assert found.move.startswith("use blocks that are wide along x") is (shape != "" and is_square)
     assert f"lie along y in blocks of {shape}:" in found.move or not shape
 
 

@@ -111,6 +111,21 @@ def test_stages_that_a_loop_is_unrolled_by_are_the_barriers_that_it_waits_at() -
         assert [body.stages for body in bodies] == [stages]
 
 
+def test_a_loop_that_is_unrolled_by_fewer_than_its_stages_has_all_of_them() -> None:
+    """Waits at the first two of three barriers of copies, by a number that goes round, are at one ring of three."""
+    second = ("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R22+URZ+0x8], R21", control(written=1))
+    again = ("@!P0 BRA ->18", control(waits=0b10))
+    begun = (*_STARTED[:-1], "@P6 BRA ->30")
+    multiplies = (*_MULTIPLIES[:7], second, again, *_MULTIPLIES[7:])
+    try_again = ("@!P0 BRA ->35", control(waits=0b10))
+    next_copy = ("UIADD3 UR5, UPT, UPT, UR5, 0x8, URZ", "UTMALDG.2D [UR4], [UR18]")
+    copies = (*_COPIES[:6], try_again, *_COPIES[7:10], *next_copy, *_COPIES[10:12], "@P2 BRA ->31", "EXIT")
+    runs = [1.0] * 12 + [8.0] * 15 + [1.0] * 4 + [8.0] * 14 + [1.0]
+    inside = look_inside(machine_code(listed(*begun, *multiplies, *copies), runs))
+    bodies = [loop.anatomy for loop in inside.loops if loop.anatomy is not None and loop.anatomy.is_matrix]
+    assert [(body.stages, body.groups_left) for body in bodies] == [(3, 2)]
+
+
 def test_a_wait_for_products_names_those_of_the_groups_that_it_waits_for() -> None:
     """A wait that leaves one group is for the products of trips before; the last one for all."""
     inside = _look(stall_gmma={20: 5.0, 21: 1.0, 25: 3.0})

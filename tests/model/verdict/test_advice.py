@@ -5,14 +5,16 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from support.findings import at_limiter, make_facts
 from support.kernels import make_case, make_kernel, reach
 from support.loops import for_all
 
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.does import find_what_it_does
-from rooflens.model.records import LEVELS, Bottleneck, Kernel, Level, Move
+from rooflens.model.records import LEVELS, Bottleneck, Finding, Gain, Kernel, Level, Limit, Move
 from rooflens.model.roofline.units import PIPE_ROWS
 from rooflens.model.verdict import advice
+from rooflens.model.verdict.decide import _at_limiter
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.pipelined import fitting
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -440,3 +442,12 @@ def test_a_full_pipe_and_the_wait_for_it_are_one_move() -> None:
     assert first.gain is not None
     assert "68 % busy; warps spend 32 % of their time" in first.text.replace("\u00a0", " ")
     assert "math pipe" not in "".join(move.text for move in others)
+
+
+def test_a_small_waste_at_a_full_unit_leaves_the_units_own_move() -> None:
+    """Where 3x can be won, accesses that waste a tenth of L1 are not all that there is to do; of 1.6x they may be."""
+    facts = make_facts({}, {"l1": 0.81}, **at_limiter("l1", 0.81))
+    facts = replace(facts, bound="memory", limit=Limit(3.0, 1e6, "DRAM traffic"))
+    for factor, left in ((1.1, ["tile"]), (1.6, [])):
+        waste = Finding("uncoalesced_global_load", "loads", "limiter", (), "start rows", "coalesce", Gain(factor))
+        assert [move.kind for move in _at_limiter(facts, [waste])] == left

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Sized
 from itertools import islice
 
 from rooflens import format as fmt
-from rooflens.model.hotspots import caller_of, hottest
+from rooflens.model.hotspots import hottest
 from rooflens.model.records import Analysis, Finding, ratio
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import KernelSummary, best_move, cautions
@@ -121,15 +121,18 @@ def _finding(finding: Finding, analysis: Analysis) -> str:
 def hot_words(analysis: Analysis) -> tuple[str | Span, ...]:
     """Name the hottest lines, or instructions if lines are unknown, each with its share of the samples and its code.
 
-    A second line of the same file is named by its number.
+    A second line of the same file is named by its number, also where a library's was inlined there.
     """
     spots = hottest(analysis.kernel.hotspots, "samples", HOT_SHOWN)
     total, inside = analysis.kernel.code_totals.get("samples"), analysis.kernel.inside
     words: list[Words] = []
-    for before, spot in zip((None, *spots), spots, strict=False):
-        label, is_called = place_label(spot, inside), caller_of(inside, spot) is not None
-        if before is not None and spot.by == "line" and spot.file == before.file and not is_called:
-            label = f":{spot.line}"
+    before = ""
+    for spot in spots:
+        label = place_label(spot, inside)
+        file = label.partition(":")[0]
+        if file == before and spot.by == "line":
+            label = label.removeprefix(file)
+        before = file
         share = plain(fmt.percent(ratio(spot.measures.get("samples"), total)))
         text = code_of(spot, SOURCE_WIDTH)
         words.append((code(label), " " if label else "", share, *((" ", code(text)) if text else ())))
