@@ -11,7 +11,6 @@ import click
 from generators.texts import MADE, joined, table
 from rooflens import errors
 from rooflens.cli.group import SECTIONS, main
-from rooflens.errors import GateFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -40,6 +40,9 @@ _LIBRARY = re.compile(r"(^|[/\\])(torch|python3(\.\d+)?)[/\\]")
 _FUSED = re.compile(r"triton_\w+?_fused_(?P<nodes>\w+)")
 _TEXTS_KEPT = 1 << 14
 
+_MOST_NUMBERS, _NUMBERS_AHEAD = 8, 1 << 16
+"""IDs up to so many times the launches, and some more, are held in a column: most calls of CUDA launch nothing."""
+
 UNSEEN, SEVERAL = -1, -2
 """In place of a thread: no launch was seen yet, or several threads have one."""
 
@@ -104,29 +107,42 @@ class Launches:
     """The launches in columns: where the host was when it launched what has an ID.
 
     Attributes:
-        of: Index by ID.
         threads: The thread, `UNSEEN` or `SEVERAL`: an ID used by several threads leads to none of them.
         starts, ends: When the call began and returned, in nanoseconds.
         graphs: Indices of those that launched a graph.
     """
 
     def __init__(self) -> None:
-        self.of: dict[Any, int] = {}
+        # CUPTI numbers all calls of a process: a column of indices takes a twentieth of a dictionary's memory.
+        self._of_number, self._of_others = array("i"), dict[Any, int]()
         self.threads, self.starts, self.ends = array("i"), array("q"), array("q")
         self.graphs = array("I")
 
     def at(self, key: Any) -> int:
         """Return the index of an ID."""
-        index = self.of.get(key)
-        return self.add(key) if index is None else index
+        if type(key) is int and 0 <= key < len(self._of_number) and (index := self._of_number[key]) != NONE:
+            return index
+        found = self._of_others.get(key)
+        return self._add(key) if found is None else found
 
-    def add(self, key: Any) -> int:
+    def _add(self, key: Any) -> int:
         """Return the index of an ID that has none yet."""
-        index = self.of[key] = len(self.threads)
+        index = len(self.threads)
+        if type(key) is int and 0 <= key < _MOST_NUMBERS * index + _NUMBERS_AHEAD:
+            if (lacking := key + 1 - len(self._of_number)) > 0:
+                self._of_number.extend(array("i", [NONE]) * max(lacking, _NUMBERS_AHEAD))
+            self._of_number[key] = index
+        else:
+            self._of_others[key] = index
         self.threads.append(UNSEEN)
         self.starts.append(0)
         self.ends.append(0)
         return index
+
+    def forget_ids(self) -> None:
+        """Forget which index belongs to which ID."""
+        self._of_number = array("i")
+        self._of_others.clear()
 
     def moment(self, index: int) -> int:
         """Return its middle: its start may be rounded to that of the operator, or to the end of the last launch."""
@@ -248,7 +264,7 @@ class Columns:
         for lookup in (self._names, self._shapes, self._text_indices, self._said_indices, self._call_indices):
             lookup.clear()
         self._collective_indices.clear()
-        self.launches.of.clear()
+        self.launches.forget_ids()
 
     def notes(self) -> Iterator[str]:
         """Yield a sentence for everything unexpected."""
@@ -278,8 +294,7 @@ class Columns:
                 self.runtime.add(thread, start, duration, self._text(event.name or ""))
             if not kind.launches or event.args is None or (key := id_of(event.args.correlation)) is None:
                 continue
-            if (index := launches.of.get(key)) is None:
-                index = launches.add(key)
+            index = launches.at(key)
             if (known := launches.threads[index]) == UNSEEN:
                 self._kept_count += 1
                 launches.threads[index] = thread
@@ -315,11 +330,7 @@ class Columns:
             kernels.streams.append(index_of(event.tid if args.stream is UNSET else args.stream))
             kernels.names.append(name)
             kernels.shapes.append(shape)
-            if correlation is None:
-                kernels.launches.append(NONE)
-            else:
-                launch = launches.of.get(correlation)
-                kernels.launches.append(launches.add(correlation) if launch is None else launch)
+            kernels.launches.append(NONE if correlation is None else launches.at(correlation))
             kernels.externals.append(None if args.external == correlation else args.external)
             kernels.collectives.append(NONE if args.collective is None else self._collective(args))
 

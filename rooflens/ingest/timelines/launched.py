@@ -17,7 +17,7 @@ from rooflens.ingest.timelines.columns import BACKWARD, BETWEEN, Call, Columns
 from rooflens.ingest.timelines.kernel_events import LATEST_NS, text_of
 from rooflens.ingest.timelines.kineto import value_of
 from rooflens.ingest.timelines.ranges import OpenRanges, Paths
-from rooflens.ingest.timelines.spans import NONE, Spans
+from rooflens.ingest.timelines.spans import NONE, Spans, in_order
 from rooflens.model.program.steps import StepRanges
 from rooflens.model.program.timeline import KernelEvent, Operands, StepRange
 
@@ -140,7 +140,7 @@ class Launched(Sequence[KernelEvent]):
         self._trace, self._budget = trace, budget
         self._paths = Paths(budget)
         kernels = trace.kernels
-        self._order = array("I", sorted(range(len(kernels.starts)), key=kernels.starts.__getitem__))
+        self._order = array("I", in_order(kernels.starts))
         self._origins: dict[int, _Origins] = {}
         self._places = array("i", [NONE]) * len(trace.launches.threads)
         self._find_launches()
@@ -176,18 +176,19 @@ class Launched(Sequence[KernelEvent]):
 
     def _find_launches(self) -> None:
         """Find what was open on each thread at the launches of kernels."""
-        launches, wanted = self._trace.launches, defaultdict[int, list[int]](list)
+        launches = self._trace.launches
+        wanted: defaultdict[int, array[int]] = defaultdict(lambda: array("i"))
         is_known = bytearray(len(launches.threads))
         for launch in self._trace.kernels.launches:
             if launch != NONE and not is_known[launch] and (thread := launches.threads[launch]) >= 0:
                 is_known[launch] = 1
                 wanted[thread].append(launch)
         for thread, own in wanted.items():
-            at = dict(zip(own, map(launches.moment, own), strict=True))
-            own.sort(key=at.__getitem__)
-            for place, launch in enumerate(own):
-                self._places[launch] = place
-            moments = array("q", map(at.__getitem__, own))
+            moments = array("q", map(launches.moment, own))
+            order = in_order(moments)
+            for place, at in enumerate(order):
+                self._places[own[at]] = place
+            moments = array("q", map(moments.__getitem__, order))
             self._origins[thread] = self._at(thread, moments, self._paths_at(thread, moments))
 
     def _at(self, thread: int, moments: array[int], paths: Sequence[str | None] = ()) -> _Origins:

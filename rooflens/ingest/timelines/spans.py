@@ -10,7 +10,7 @@ from operator import le
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflens.model.program.timeline import HostSpan
 
@@ -36,6 +36,16 @@ def opened_at(spans: Iterable[HostSpan], moments: Iterable[int]) -> Iterator[tup
             following = next(coming, None)
         found = [one for one in found if one.end_ns >= moment]
         yield tuple(found)
+
+
+def in_order(moments: Sequence[int]) -> Sequence[int]:
+    """Return the places of some moments in their order; most are in order already, and a list takes memory."""
+    places = range(len(moments))
+    return places if _is_ordered(places, moments.__getitem__) else sorted(places, key=moments.__getitem__)
+
+
+def _is_ordered(some: Sequence[int], key: Callable[[int], int]) -> bool:
+    return all(map(le, map(key, some), map(key, islice(some, 1, None))))
 
 
 class Spans:
@@ -69,8 +79,7 @@ class Spans:
         if thread in self._in_order:
             return self._in_order[thread]
         own, start = self.by_thread.get(thread, ()), self.starts.__getitem__
-        is_ordered = all(map(le, map(start, own), map(start, islice(own, 1, None))))
-        self._in_order[thread] = own if is_ordered else array("I", sorted(own, key=start))
+        self._in_order[thread] = own if _is_ordered(own, start) else array("I", sorted(own, key=start))
         return self._in_order[thread]
 
     def around(self, events: Iterable[int], moments: Sequence[int]) -> Iterator[int]:

@@ -87,7 +87,7 @@ class Row:
         self.index = index
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
         self.sums = sums_around(event.operator, event.nvtx_range)
-        self.times_ns, self.calls, self.places = array("q"), array("q"), array("q")
+        self.times_ns, self.calls, self.places = array("q"), array("q"), array("I")
         self.gap_ns = self.launch_gap_ns = 0
         self.wall_ns = 0.0
         self.is_communication = False

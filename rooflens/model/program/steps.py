@@ -356,14 +356,15 @@ class Log:
         if not self._rows:
             return steps, None
         busiest = Counter(self._lanes).most_common(1)[0][0]
-        places = [at for at, lane in enumerate(self._lanes) if lane == busiest]
+        places = array("I", (at for at, lane in enumerate(self._lanes) if lane == busiest))
         numbers: dict[str, int] = {}
         of_row = [numbers.setdefault(name, len(numbers)) for name in row_names]
         sequence = array("i", (of_row[self._rows[at]] for at in places))
         period = repeated(sequence)
         if period is None:
             return steps, None
-        gaps = [0, *(self._starts[later] - self._ends[earlier] for earlier, later in pairwise(places))]
+        gaps = array("q", [0])
+        gaps.extend(self._starts[later] - self._ends[earlier] for earlier, later in pairwise(places))
         heads = _heads(sequence, period, gaps)
         if len(heads) < 2:
             return steps, None
@@ -454,9 +455,9 @@ def _rate(sequence: Sequence[int], period: int) -> float:
     return same / (len(sequence) - period)
 
 
-def _heads(sequence: Sequence[int], period: int, gaps: Sequence[int]) -> list[int]:
+def _heads(sequence: Sequence[int], period: int, gaps: Sequence[int]) -> Sequence[int]:
     """Return where each repetition begins: at what comes once in each, after the longest wait of the GPU."""
-    places: defaultdict[int, list[int]] = defaultdict(list)
+    places: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
     for place, one in enumerate(sequence):
         places[one].append(place)
     once = [
