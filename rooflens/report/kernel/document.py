@@ -99,6 +99,7 @@ class KernelView(Struct, frozen=True):
         options: Moves that a page lets choose, with their places in the chart; texts list the verdict's.
         sums_up: The launch stands for all of its name: their times are added, and it is the median one.
         predicted: What was predicted beside what was measured; empty without a prediction.
+        launches: How many there are of its name in its report; 0 for those to be counted.
     """
 
     report: AnalyzedReport
@@ -106,6 +107,7 @@ class KernelView(Struct, frozen=True):
     options: tuple[Option, ...] = ()
     sums_up: bool = False
     predicted: Document = ()
+    launches: int = 0
 
 
 def kernel_document(view: KernelView) -> Document:
@@ -221,7 +223,8 @@ def _alike(report: AnalyzedReport, analysis: Analysis) -> list[Analysis]:
 
 def _span(view: KernelView) -> str:
     """Say that a time is that of one launch, where the kernel has several; a sum says how many these are."""
-    return A_LAUNCH if sum(one.launches for one in _alike(view.report, view.analysis)) > 1 else ""
+    launches = view.launches or sum(one.launches for one in _alike(view.report, view.analysis))
+    return A_LAUNCH if launches > 1 else ""
 
 
 def _launch(analysis: Analysis) -> Words:

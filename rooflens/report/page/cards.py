@@ -73,7 +73,8 @@ def view_of(content: Content, launch: Launch, options: tuple[Option, ...] = ()) 
     """View a launch as the page shows it."""
     kernel = launch.analysis.kernel
     report = next((one for one in content.reports if one.run.digest == kernel.digest), content.reports[0])
-    return KernelView(report, launch.analysis, options, content.aggregated, _predicted(content, launch))
+    launches = next((one.launch_count for one in content.kernels if one.key == launch.group_key), 0)
+    return KernelView(report, launch.analysis, options, content.aggregated, _predicted(content, launch), launches)
 
 
 def _predicted(content: Content, launch: Launch) -> Document:

@@ -49,7 +49,7 @@ def test_lists_filter_chart_bars_and_table(same_page: Callable[..., Page]) -> No
             opened.page.click(".more > summary")
         choices.select_option(value)
         assert shown(opened) == (left & DRAWN, left, left), key
-        assert opened.page.locator("#tally").inner_text() == f"{len(left)} of 6 launches"
+        assert opened.page.locator("#tally").inner_text() == f"{len(left)} of 6 kernels"
         opened.page.click("#clear")
         assert shown(opened) == (DRAWN, ALL, ALL), key
 
