@@ -84,9 +84,12 @@ if not TYPE_CHECKING:  # type checkers take the names from above, and must see n
         from importlib import import_module  # noqa: PLC0415 - `import rooflens` loads nothing
 
         if name not in _PLACES:
-            from sys import modules  # noqa: PLC0415 - only where something is missing
+            from importlib.util import find_spec  # noqa: PLC0415 - only where something is missing
+            from sys import modules  # noqa: PLC0415 - as above
 
-            from rooflens.api.package import meant_of_module  # noqa: PLC0415 - as above
+            if name.startswith("_") or find_spec(f"rooflens.{name}") is not None:  # a module that is imported next
+                raise AttributeError(f"module `rooflens` has no attribute `{name}`")
+            from rooflens.api.package import meant_of_module  # noqa: PLC0415 - it needs what a bare GPU box may lack
 
             return meant_of_module(modules[__name__], name)
         value = globals()[name] = getattr(import_module(f"rooflens.{_PLACES[name]}"), name)

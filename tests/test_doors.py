@@ -183,7 +183,8 @@ def test_the_table_is_small_and_no_second_way_is_documented() -> None:
         ("explain long scoreboard", "about long scoreboard"),
         ("occupancy", "about occupancy"),
         ("help compare", "compare --help"),
-        ("collect --dry-run --chip gh100 ./app -n 5", "collect --dry-run --chip gh100 -- ./app -n 5"),
+        ("collect --dry-run --chip gh100 ./app -k 5", "collect --dry-run --chip gh100 -- ./app -k 5"),
+        ("collect --dry-run --chip gh100 -k gemm ./app", "collect --dry-run --chip gh100 --kernel gemm -- ./app"),
     ],
 )
 def test_what_stands_for_itself_by_its_place_is_read_so(

@@ -24,10 +24,8 @@ def meant_of_module(module: ModuleType, name: str) -> Any:
     """
     if (does := BY_NAME.get(("rooflens", name))) is not None:
         return does(module)
-    hint = ""
-    if not name.startswith("_"):
-        places = {f"`rl.open(path).{name}`": Report, f"`rl.open(path)[0].{name}`": Kernel}
-        has = [place for place, kind in places.items() if hasattr(kind, name)]
-        hint = f": an opened report has it: {has[0]}" if has else ""
-        hint = ": it is the command `rooflens about NAME`" if name == "about" else hint
+    places = {f"`rl.open(path).{name}`": Report, f"`rl.open(path)[0].{name}`": Kernel}
+    has = [place for place, kind in places.items() if hasattr(kind, name)]
+    hint = f": an opened report has it: {has[0]}" if has else ""
+    hint = ": it is the command `rooflens about NAME`" if name == "about" else hint
     raise AttributeError(f"module `rooflens` has no attribute `{name}`{hint}")

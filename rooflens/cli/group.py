@@ -121,11 +121,11 @@ class _Group(NamedGroup):
         """Return the command, and its line, that do what is meant; a line of paths alone is read as it is written."""
         if isinstance(command, click.Group) or (name not in _BY_PLACE and not any(map(_is_option, rest))):
             return name, command, rest
-        from rooflens.cli.lines import in_order, other_command, with_options
+        from rooflens.cli.lines import as_meant, other_command
 
         name = other_command(name, rest)
         command = self.get_command(ctx, name) or command
-        return name, command, in_order(name, command, with_options(command, rest))
+        return name, command, as_meant(name, command, rest)
 
     def _meant(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in {*COMMANDS, *ALIASES} and not ctx.resilient_parsing and _is_to_read(args[0]):

@@ -129,6 +129,16 @@ def _places(command: click.Command, args: Sequence[str]) -> Iterator[int]:
             yield i
 
 
+_OF_PROGRAMS = frozenset({"profile", "collect"})
+
+
+def as_meant(name: str, command: click.Command, args: list[str]) -> list[str]:
+    """Return a command's line with the options that are meant; what follows a program is the program's own."""
+    if name in _OF_PROGRAMS:
+        args = in_order(name, command, args)
+    return in_order(name, command, with_options(command, args))
+
+
 def in_order(name: str, command: click.Command, args: list[str]) -> list[str]:
     """Give its option to a store behind reports, a limit, a report of `metrics`, and a program its dashes."""
     places = list(_places(command, args))
@@ -140,7 +150,7 @@ def in_order(name: str, command: click.Command, args: list[str]) -> list[str]:
         return args if os.path.lexists(args[i]) else [*args[:i], "--fail-on", *args[i:]]
     if name == "metrics" and places and is_report(args[places[0]]):
         return [*args[: places[0]], "--report", *args[places[0] :]]
-    if name in {"profile", "collect"} and "--" not in args and places:
+    if name in _OF_PROGRAMS and "--" not in args and places:
         first = places[0]
         return [*args[:first], "--", *args[first:]] if _is_program(args[first]) else args
     return args
