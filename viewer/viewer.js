@@ -158,7 +158,7 @@ async function openLinked(places) {
     if (address.origin !== location.origin) return fail("error: `?report=` names another place\n\nhint: only a file beside this page can be linked to");
     const response = await fetch(address).catch(() => undefined);
     if (!response?.ok) return fail(`error: there is no \`${place}\` beside this page`);
-    files.push(new File([await response.blob()], decodeURIComponent(address.pathname.split("/").at(-1))));
+    files.push(new File([await response.blob()], address.pathname.split("/").at(-1)));
   }
   open(files);
 }

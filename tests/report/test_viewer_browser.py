@@ -223,6 +223,21 @@ def test_two_files_are_compared_and_several_are_one_report(
     assert differ == []
 
 
+def test_files_beside_the_page_are_opened_by_its_address(page: Page, address: str) -> None:
+    """The linked examples are compared; a file of another place is not asked for, and one that is missing is named."""
+    refused = {"https://example.org/a.ncu-rep": "names another place", "a.ncu-rep": "there is no `a.ncu-rep`"}
+    for linked, words in refused.items():
+        page.goto(f"{address}?report={linked}")
+        page.locator("#messages pre", has_text=words).wait_for()
+    page.goto(address)
+    page.get_by_role("link", name="before and after").click()
+    page.locator("body[data-done]:has(#working[hidden])").wait_for(state="attached")
+    assert (
+        page.locator("#name").text_content() == "GPU_workshop__MW_Baseline.ncu-rep, GPU_workshop__MW_DivToMult.ncu-rep"
+    )
+    page.frame_locator("iframe").locator("h1", has_text="faster").wait_for()
+
+
 def test_pasted_text_is_read(page: Page, files: dict[str, Path]) -> None:
     """What ncu printed can be pasted."""
     page.reload()
