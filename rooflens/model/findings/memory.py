@@ -94,7 +94,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     elif use.apart and (shape := _upright_block(facts.kernel.block)):
         kind = "shape"
         x, y, _ = facts.kernel.block or (1, 1, 1)
-        how = "turn the block shape" if y > x else f"use blocks that are wide along x, such as {_WIDE_BLOCK}"
+        how = "turn the block shape" if y > x else f"choose a block shape that is wide along x, such as {_WIDE_BLOCK}"
         move = f"{how}, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
     elif use.apart:
         kind = "coalesce"

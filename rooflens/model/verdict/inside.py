@@ -18,9 +18,6 @@ from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.model.verdict_classes import Bound
 
-LEAST_SHARE = 0.05
-"""Loops with less of the time are listed without a judgement."""
-
 _SECTORS, _WAVEFRONTS = ("global_sectors", "local_sectors"), ("shared_wavefronts",)
 _DRIVEN_BY: Mapping[str, tuple[str, ...]] = {
     "dram": _SECTORS,

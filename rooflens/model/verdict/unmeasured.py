@@ -32,9 +32,6 @@ HALF_A_PER_CENT = 0.005
 """Per cents that NVIDIA rounds to whole ones are off by no more: 19 % are 18.5 % at least."""
 ONE_UNIT = 0.0003
 """Two per cents that are equal to the digits printed are of one unit."""
-_FILLS_L2 = 0.4
-"""Blocks on this part of the SMs can fill L2: an SM takes 64 bytes a cycle, and L2 returns 28 to 64 for each."""
-
 _FEWEST_SLOTS = 32
 """Slots for warps of an SM of CC 7.5: no chip from Volta on has fewer."""
 
@@ -117,5 +114,6 @@ def _that_blocks_can_fill(
     if part >= facts.limits.bound_share:
         return memory, compute
     levels = tuple(_LEVEL_PER_CENTS) if memory == (MEMORY,) else memory
-    idle = {"l1", *(("l2",) if part < _FILLS_L2 else ())}
+    # Half of the SMs can fill L2: one takes 64 bytes a cycle, and L2 returns 28 to 64 for each.
+    idle = {"l1", *(("l2",) if part < facts.limits.most_share else ())}
     return tuple(level for level in levels if level not in idle), ()

@@ -19,14 +19,13 @@ from rooflens.model.roofline.standing import Standing, judged, standings
 from rooflens.model.roofline.unit_names import bottleneck_words, resource_label
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import Launch, cautions, median_launch
-from rooflens.model.verdict.inside import LEAST_SHARE
 from rooflens.model.verdict.sentences import unmeasured_words
 from rooflens.report.content import Content
 from rooflens.report.plane.plane import BarredLaunch, DrawnLaunch, LevelShare, LoopPoint, Plane, Point
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNIT, UNPLACED
 from rooflens.report.roofline.choices import choices
 from rooflens.report.roofline.course import phase_points
-from rooflens.report.words.inside import loop_labels, loop_place, shown_loops
+from rooflens.report.words.inside import LEAST_SHARE, loop_labels, loop_place, shown_loops
 from rooflens.report.words.labels import BOUND_LABELS, flag_name, stall_label
 
 LOOP_WIDTH = 30

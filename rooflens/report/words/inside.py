@@ -9,11 +9,12 @@ from rooflens.model.hotspots import leading_stall, waits_for
 from rooflens.model.records import Analysis, Hotspot, Inside, JudgedLoop, Wait
 from rooflens.model.roofline.opcodes import COPIES, WARPGROUP_PRODUCTS
 from rooflens.model.roofline.unit_names import resource_label
-from rooflens.model.verdict.inside import LEAST_SHARE
 from rooflens.report.words.labels import BOUND_LABELS, UNITS, file_label, stall_label
 
 MOST_ROWS = 8
 """Rows of a kernel that are shown."""
+LEAST_SHARE = 0.05
+"""Loops with less of the warps' time are not shown."""
 
 _WHOLE = 0.002
 _FEW = 0.02

@@ -240,7 +240,7 @@ def test_upright_blocks_are_told_to_turn(block: tuple[int, int, int], shape: str
     assert found is not None
     is_square = block[0] == block[1]
     assert found.move.startswith("turn the block shape") is (shape != "" and not is_square)
-    assert found.move.startswith("use blocks that are wide along x") is (shape != "" and is_square)
+    assert found.move.startswith("choose a block shape that is wide along x") is (shape != "" and is_square)
     assert f"lie along y in blocks of {shape}:" in found.move or not shape
 
 
