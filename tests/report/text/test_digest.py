@@ -91,7 +91,10 @@ def test_a_block_begins_with_gain_and_limit() -> None:
     limit = Limit(2.5, 4.4e5, "FP32 arithmetic", proven=True)
     one = replace(one, verdict=replace(one.verdict, limit=limit, moves=(move,)))
     text = digest([report([one, one])])
-    assert "\n- 2.20 ms \u2192 about 550 \u00b5s (4.0x, changes the types), limit 2.5x (FP32 arithmetic)\n" in text
+    assert (
+        "\n- 2.20 ms \u2192 about 550 \u00b5s in 2 launches (4.0x, changes the types), limit 2.5x (FP32 arithmetic)\n"
+        in text
+    )
     assert set(re.findall(r"[\d.]+x", text)) == {"4.0x", "2.5x"}
 
 

@@ -100,9 +100,9 @@ def test_it_says_what_ran_where_and_what_to_fix_first() -> None:
     assert "**45 %** memory-bound, **26 %** compute-bound" in text
     assert "**`softmax_warp_forward`" not in text
     assert "\n`softmax_warp_forward`**: 1.92 ms, memory-bound (HBM2 91 %); gain fused" in text
-    assert "1. `softmax_warp_forward`: **1.92 ms**. " in text
+    assert "1. `softmax_warp_forward`: **1.92 ms, 1.05 ms above its floor**. " in text
     assert "memory-bound: HBM2 91 %, at the roof" in text
-    assert "3. `gather_rows`: **640 \u00b5s**. " in text
+    assert "3. `gather_rows`: **640 \u00b5s, 556 \u00b5s above its floor**. " in text
     assert "gain not known, today's DRAM traffic allows 7.7x, 15 % of GPU time" in text
     assert "More loads in flight: unroll, prefetch, asynchronous copies." in text
     assert [
