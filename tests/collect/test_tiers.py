@@ -28,6 +28,9 @@ ONE_OF_EACH = tuple(dict.fromkeys(min(family) for _, family in FAMILIES))
 each_family = for_all("chip", ONE_OF_EACH)
 each_detail = for_all("detail", DETAILS)
 
+NEVER_ASKED = {"tmem_inst_share"}
+"""Read where a report has them; no ncu that lists them was at hand, and a name that ncu does not know ends it."""
+
 QUICK_COUNTERS = {
     "duration_ns", "sm_clock_hz", "l2_clock_hz", "sm_count", "elapsed_cycles", "l2_bytes", "l2_tag_bytes",
     "l2_tag_peak_bytes_per_s", "issued_inst", "issue_active_share", "achieved_occupancy", "ffma_peak_threads_per_s",
@@ -159,7 +162,10 @@ def test_standard_explains_latency(chip: str) -> None:
     costing = {finding.id: finding for finding in analysis.findings if finding.severity != "note"}
     found = {finding.id: finding for finding in analysis.findings}
     assert "warps spend 40 % of their time waiting for global memory" in found["stall_long_scoreboard"].move
-    assert analysis.verdict.cause == next(iter(costing.values())).title
+    # The tcgen05 operations counted take all of the time at the peak: nothing is left to win, and the wait is named.
+    first = next(iter(costing.values()), None if chip not in TCGEN05 else found["stall_long_scoreboard"])
+    assert first is not None
+    assert analysis.verdict.cause == first.title
 
 
 def test_system_on_chip_has_no_dram_roof() -> None:
@@ -210,7 +216,7 @@ def test_deep_collects_every_share_the_model_reads() -> None:
     """Every stage and pipe of the model has a share metric on some chip."""
     read = {stage.share for stage in STAGES} | {share for row in PIPE_ROWS for share in row.shares}
     found = {name for chip in ONE_OF_EACH for name in collected(chip, "deep").kernel.counters}
-    assert read <= found
+    assert read - found == NEVER_ASKED
 
 
 def test_unknown_chips_and_tiers_are_refused() -> None:

@@ -238,9 +238,9 @@ def test_files_beside_the_page_are_opened_by_its_address(page: Page, address: st
     page.frame_locator("iframe").locator("h1", has_text="faster").wait_for()
 
 
-def test_pasted_text_is_read(page: Page, files: dict[str, Path]) -> None:
+def test_pasted_text_is_read(page: Page, address: str, files: dict[str, Path]) -> None:
     """What ncu printed can be pasted."""
-    page.reload()
+    page.goto(address)
     page.locator("body[data-ready]").wait_for()
     page.locator("summary").click()
     page.fill("#pasted", files["print"].read_text("utf-8"))

@@ -237,6 +237,23 @@ def _of_any(capability: str) -> Roof | None:
     return Roof(max(rates), "byte", "datasheet", "rated", f"datasheets of CC {capability}: {span}")
 
 
+class Memory(Struct, frozen=True):
+    """The DRAM of a GPU: what it holds, and moves at its top clock."""
+
+    size_bytes: float
+    peak_bytes_per_s: float
+
+
+def memories(kernel: Kernel) -> tuple[Memory, ...]:
+    """Return the DRAM of each GPU that a kernel may have run on: its own, else those of its compute capability."""
+    named, top = datasheet_of(kernel.gpu), at_top_clock(kernel)
+    return tuple(
+        Memory(sheet.dram_size.value, sheet.dram_bandwidth.value if top is None else top.value)
+        for sheet in ([named] if named else load_datasheets())
+        if sheet.dram_size is not None and (named or sheet.compute_capability == kernel.compute_capability)
+    )
+
+
 _OF_DRAM, _OF_L2 = frozenset({"dram", "dram_bus"}), frozenset({"l2", "l2_return"})
 
 

@@ -24,7 +24,6 @@ from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.counters.memory import NS_PER_S
 from rooflens.model.failed import failure_words
 from rooflens.model.records import FAR, Kernel, Limit, UnitFloor, held_once, ratio
-from rooflens.model.roofline.datasheets import datasheet_of, load_datasheets
 from rooflens.model.roofline.flops import (
     SCALAR_COUNTERS,
     TENSOR_NOISE_SHARE,
@@ -33,7 +32,7 @@ from rooflens.model.roofline.flops import (
     instruction_roofs,
 )
 from rooflens.model.roofline.opcodes import FP64_DIVISION_INST, opcode_group
-from rooflens.model.roofline.roof import at_top_clock, dram_clock_part
+from rooflens.model.roofline.roof import at_top_clock, dram_clock_part, memories
 from rooflens.model.roofline.units import is_of_active
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import read_nvidia
@@ -296,15 +295,10 @@ def _is_read_again(facts: Facts, arithmetic: Sequence[_Side], moved_ns: float) -
 
 def _is_beyond_memory(facts: Facts, moved_ns: float) -> bool:
     """Return whether more is read than the memory holds, or twice as much moved, of any GPU that it may have run on."""
-    kernel, top = facts.kernel, at_top_clock(facts.kernel)
-    named, read_bytes = datasheet_of(kernel.gpu), facts.counter("dram_read_bytes") or 0.0
-    sheets = (
-        [named] if named else [one for one in load_datasheets() if one.compute_capability == kernel.compute_capability]
-    )
-    held = [(one.dram_size.value, one.dram_bandwidth.value) for one in sheets if one.dram_size is not None]
-    moved_s = moved_ns / NS_PER_S
-    return bool(held) and all(
-        read_bytes > size or moved_s * (peak if top is None else top.value) > 2 * size for size, peak in held
+    read_bytes, moved_s = facts.counter("dram_read_bytes") or 0.0, moved_ns / NS_PER_S
+    possible = memories(facts.kernel)
+    return bool(possible) and all(
+        read_bytes > one.size_bytes or moved_s * one.peak_bytes_per_s > 2 * one.size_bytes for one in possible
     )
 
 

@@ -82,13 +82,16 @@ _WAITS = {form: {f"stall_{why}_{form}": why for why in STALLS} for form in ("sha
 
 
 def longest_wait(facts: Facts) -> str | None:
-    """Name the longest counted wait; None if none was counted.
+    """Name the longest wait that was sampled or counted; None if none was.
 
     Cycles for each issued instruction compare the waits, though their part of a warp's time may not be known.
     """
     counters = facts.kernel.counters
-    for form, names in _WAITS.items():
-        counted = {why: counters[name] for name, why in names.items() if name in counters}
+    sampled = {why: share for why, share in facts.kernel.stalls.items() if why in STALLS}
+    read = {
+        form: {why: counters[name] for name, why in names.items() if name in counters} for form, names in _WAITS.items()
+    }
+    for form, counted in (("share", sampled), *read.items()):
         waits = [why for why in counted if why != "not_selected"]
         if waits:
             longest = max(waits, key=counted.__getitem__)

@@ -125,6 +125,13 @@ def _compare(action: Any, kernel: ExportedKernel, shown: list[tuple[str, str, st
     return compared
 
 
+def _counted_waves(kernel: Kernel) -> dict[str, str]:
+    """Return the source of waves that ncu prints as 0.00, and that are counted from grid and occupancy instead."""
+    source = kernel.counter_sources.get("waves", "")
+    is_counted = source.startswith("launch__grid_size") and kernel.counters["waves"] < 0.005
+    return {"waves": "launch__waves_per_multiprocessor"} if is_counted else {}
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("report", REPORTS)
 def test_the_raw_page_leads_to_the_same_kernels_and_verdicts(
@@ -147,7 +154,7 @@ def test_the_raw_page_leads_to_the_same_kernels_and_verdicts(
         assert identity(ours) == identity(theirs)
         assert ours.gpu == theirs.gpu
         assert ours.counters.keys() == theirs.counters.keys()
-        assert ours.counter_sources == theirs.counter_sources
+        assert ours.counter_sources | _counted_waves(ours) == theirs.counter_sources
         assert verdict_of(ours) == verdict_of(theirs)
         if mode == "base":
             stored = {
