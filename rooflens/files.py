@@ -163,8 +163,8 @@ def replacing(file: Path, *, durable: bool = False, private: bool = False) -> It
     """
     make_folder(file.parent)
     partial = file.with_name(f".{file.name[:_LONGEST_STEM]}.{os.urandom(8).hex()}{PARTIAL}")
-    os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), _PRIVATE))
-    try:
+    try:  # from before it is made: a signal may come at any moment
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), _PRIVATE))
         yield partial
         if not private:
             _set_mode(partial, file)
