@@ -90,8 +90,8 @@ def is_word(text: str) -> bool:
 
 
 def with_options(command: click.Command, args: Sequence[str]) -> list[str]:
-    """Replace words for a command's options, and give an option to what stands for itself by its place."""
-    taken = {name: param for param in command.params for name in (*param.opts, *param.secondary_opts)}
+    """Replace words for a command's options."""
+    taken = _taken(command)
     made: list[str] = []
     for i, word in enumerate(args):
         if word == "--":
@@ -108,6 +108,11 @@ def with_options(command: click.Command, args: Sequence[str]) -> list[str]:
     return made
 
 
+def _taken(command: click.Command) -> dict[str, click.Parameter]:
+    """Return what a command takes by each of its names."""
+    return {name: param for param in command.params for name in (*param.opts, *param.secondary_opts)}
+
+
 def _wants_value(made: Sequence[str], taken: dict[str, click.Parameter]) -> bool:
     """Return whether the last word is an option whose value comes next."""
     last = taken.get(made[-1]) if made else None
@@ -121,7 +126,7 @@ def _choices(param: click.Parameter) -> Sequence[str]:
 
 def _places(command: click.Command, args: Sequence[str]) -> Iterator[int]:
     """Yield where the words are that are neither options nor their values."""
-    taken = {name: param for param in command.params for name in (*param.opts, *param.secondary_opts)}
+    taken = _taken(command)
     for i, word in enumerate(args):
         if word == "--":
             return

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from rooflens.format import significant
 from rooflens.model.source.banks import SharedArray, shared_arrays, subscripts
 from rooflens.model.source.expressions import UnknownError
-from rooflens.model.source.names import Definitions, Site, closing
+from rooflens.model.source.names import WARP_THREADS, Definitions, Site, closing
 from rooflens.model.source.place import (
     END_OF,
-    LANES,
     MOST_LINES,
     Place,
     Sketch,
@@ -101,7 +100,7 @@ def _sectors(site: Site, place: Place) -> float | None:
                 if one == place.statement:
                     return None
                 continue
-            total += len({lane * element_bytes // _SECTOR_BYTES for lane in lanes[:LANES]})
+            total += len({lane * element_bytes // _SECTOR_BYTES for lane in lanes[:WARP_THREADS]})
             known = known or one == place.statement
     return total if known else None
 

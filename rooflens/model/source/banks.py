@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from rooflens.model.records import Kernel
 from rooflens.model.source.expressions import UnknownError, Value
-from rooflens.model.source.names import Definitions, Site, closing, divided, loop_parts, rounds
+from rooflens.model.source.names import WARP_THREADS, Definitions, Site, closing, divided, loop_parts, rounds
 from rooflens.model.source.text import Scope, SourceText, Statement
 
-BANKS, WORD_BYTES, WARP_THREADS = 32, 4, 32
+BANKS, WORD_BYTES = 32, 4
 _MOST_PAD = 32
 _MOST_REPLAYED = 1 << 19
 """Accesses of a thread that are replayed at most."""

@@ -26,7 +26,7 @@ _MOST_EXPANDED = 4_000
 _MOST_DEPTH = 12
 _MOST_ROUNDS = 4096
 _AXES = "xyz"
-_WARP_SIZE = 32
+WARP_THREADS = 32
 
 
 class Macro(Struct, frozen=True):
@@ -294,7 +294,7 @@ def _until(text: str) -> str:
 
 def _built_in(kernel: Kernel) -> dict[str, Value]:
     """Return the values of CUDA's own variables, by the sizes that the report names."""
-    found: dict[str, Value] = {"warpSize": Value((_WARP_SIZE,)), "true": Value((1,)), "false": Value((0,))}
+    found: dict[str, Value] = {"warpSize": Value((WARP_THREADS,)), "true": Value((1,)), "false": Value((0,))}
     if kernel.block is not None:
         x, y, z = kernel.block
         threads = range(x * y * z)

@@ -18,7 +18,6 @@ MOST_LINES = 3
 FULL_WARP = "0xffffffff"
 END_OF = {";": ";", "{": " {"}
 """What ends a statement -> how a line with it goes on."""
-LANES = 32
 
 
 class Place(Struct, frozen=True):

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from rooflens.model.source.banks import subscripts
 from rooflens.model.source.expressions import UnknownError
-from rooflens.model.source.names import Definitions, Site, closing, divided, loop_parts
-from rooflens.model.source.place import FULL_WARP, LANES, Place, Sketch, if_none_returned, unused
+from rooflens.model.source.names import WARP_THREADS, Definitions, Site, closing, divided, loop_parts
+from rooflens.model.source.place import FULL_WARP, Place, Sketch, if_none_returned, unused
 from rooflens.model.source.text import Scope, Statement
 
 _HALVED = r"{0}\s*(?:>>=\s*1|/=\s*2|=\s*{0}\s*(?:/\s*2|>>\s*1))"
@@ -59,7 +59,7 @@ class _Loop(Struct, frozen=True):
 
 def _loops(place: Place) -> Iterator[_Loop]:
     source, function, block = place.source, place.function, place.kernel.block
-    if block is None or block[1] * block[2] != 1 or block[0] < 2 * LANES or block[0] & (block[0] - 1):
+    if block is None or block[1] * block[2] != 1 or block[0] < 2 * WARP_THREADS or block[0] & (block[0] - 1):
         return
     for scope in source.scopes:
         is_near = function.start < scope.start < function.end and scope.end - scope.start < _LONGEST_STEP
@@ -149,7 +149,8 @@ def last_warp_alone(place: Place) -> Sketch | None:
     if loop is None:
         return None
     last = (
-        f"if ({loop.thread} < {LANES}) for (int {loop.steps} = {LANES // 2}; {loop.steps} > 0; {loop.steps} >>= 1) "
+        f"if ({loop.thread} < {WARP_THREADS}) "
+        f"for (int {loop.steps} = {WARP_THREADS // 2}; {loop.steps} > 0; {loop.steps} >>= 1) "
         f"{{ if ({loop.thread} < {loop.steps}) {loop.work} __syncwarp(); }}"
     )
     return Sketch((_down_to_a_warp(place, loop), last), "the last five steps are one warp's", loop.head)
@@ -176,14 +177,14 @@ def with_shuffles(place: Place) -> Sketch | None:
 def _down_to_a_warp(place: Place, loop: _Halving) -> str:
     """Return the head of a loop that ends where as many values are left as a warp has lanes."""
     first, _, step = loop_parts(place.source.code(loop.head)) or ("", "", "")
-    parts = (" ".join(one.split()) for one in (first, f"{loop.steps} >= {LANES}", step))
+    parts = (" ".join(one.split()) for one in (first, f"{loop.steps} >= {WARP_THREADS}", step))
     return f"for ({'; '.join(parts)}) {{ ... }}  // its body as it is"
 
 
 def _shuffled(name: str) -> str:
     """Return the loop that adds up a variable of all lanes of a warp in its first."""
     added = f"{name} += __shfl_down_sync({FULL_WARP}, {name}, lanes)"
-    return f"for (int lanes = {LANES // 2}; lanes > 0; lanes /= 2) {added};"
+    return f"for (int lanes = {WARP_THREADS // 2}; lanes > 0; lanes /= 2) {added};"
 
 
 _ATOMIC = re.compile(r"atomicAdd\s*\(")
@@ -193,7 +194,7 @@ def added_by_warps(place: Place) -> Sketch | None:
     """Add up a warp's values before one of its lanes adds them to memory."""
     code, block = place.code, place.kernel.block
     found = _ATOMIC.match(code)
-    if found is None or block is None or block[1] * block[2] != 1 or block[0] % LANES:
+    if found is None or block is None or block[1] * block[2] != 1 or block[0] % WARP_THREADS:
         return None
     arguments = divided(code[found.end() : closing(code, found.end() - 1)])
     if len(arguments) != 2 or code[closing(code, found.end() - 1) + 1 :].strip():

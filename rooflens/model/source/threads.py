@@ -6,8 +6,8 @@ import re
 
 from rooflens.model.keys import function_of
 from rooflens.model.records import Finding
-from rooflens.model.source.names import Definitions, Site
-from rooflens.model.source.place import END_OF, LANES, Place, Sketch, if_none_returned, unused
+from rooflens.model.source.names import WARP_THREADS, Definitions, Site
+from rooflens.model.source.place import END_OF, Place, Sketch, if_none_returned, unused
 from rooflens.model.source.text import SourceText, Statement
 
 _MODULO = re.compile(r"if\s*\(\s*\(?\s*([A-Za-z_]\w*)\s*%\s*(\([^()]*\)|[\w.]+)\s*\)?\s*==\s*0\s*\)")
@@ -72,7 +72,7 @@ def bounded(place: Place, finding: Finding | None) -> Sketch | None:
     name = function_of(place.kernel.function_name)
     found = re.search(rf"\b{re.escape(name)}\s*\(", place.code)
     threads = block[0] * block[1] * block[2]
-    blocks = int(_REGISTERS_OF_AN_SM // (-(-registers // 8) * 8 * -(-threads // LANES) * LANES))
+    blocks = int(_REGISTERS_OF_AN_SM // (-(-registers // 8) * 8 * -(-threads // WARP_THREADS) * WARP_THREADS))
     if found is None or blocks < 1:
         return None
     lead = " ".join(place.source.text[place.statement.start : place.statement.start + found.start()].split())
