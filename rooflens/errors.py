@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 READS_SINCE = (3, 11)
 """The Python that reads reports; `collect` and `doctor` also run in 3.10."""
 
+INTACT_HINT = "copy the report again from the machine that wrote it, or profile again"
+"""The next step with a report that is cut or damaged."""
+
 MOST_LISTED = 240
 """Most characters of names in a hint: nobody reads more than 300."""
 

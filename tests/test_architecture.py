@@ -45,7 +45,7 @@ MAY_IMPORT: dict[str, str] = {
     "ingest": "errors format machine ingest/metrics ingest/reports model/records model/failed model/source "
     "model/unprofiled model/store",
     "ingest/exports": "errors failures files foreign format model/counters model/records model/roofline",
-    "ingest/messages": "",
+    "ingest/messages": "errors",
     "ingest/cubin": "format ingest/messages ingest/metrics model/inside model/records",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/reports": "errors addresses cache files foreign format machine processes ingest/cubin ingest/exports "
@@ -127,7 +127,7 @@ MAY_IMPORT: dict[str, str] = {
 ONLY_IN = {
     "click": {"cli"},
     "ncu_report": {"ingest/reports/nvidia.py"},
-    "google": {"ingest/messages/messages.py", "ingest/reports/container.py"},
+    "google": {"ingest/messages/messages.py"},
     "torch": {"workloads", "collect/under_torch.py"},
     "altair": {"api", "report"},
     "pandas": {"api"},

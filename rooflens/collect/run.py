@@ -18,6 +18,7 @@ from rooflens.collect.ranks import ONE_NCU
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
 from rooflens.failures import explain, stuck, too_slow
 from rooflens.files import give_back, make_folder, write_whole
+from rooflens.ingest.reports.container import inspect, readable_part, result_count
 from rooflens.ingest.reports.unpacking import (
     INCOMPLETE_SUFFIX,
     PACKED_SUFFIX,
@@ -277,21 +278,26 @@ def _text(file: Path) -> str:
 
 
 def _result_count(report: Path) -> int | None:
-    """Count the results of a report; None if no reader is installed, as on a bare GPU machine.
+    """Count the results of a report, and check each if protobuf is installed; None if it cannot be unpacked here.
 
     Raises:
         InputError: The report is cut or damaged.
     """
     try:
-        from rooflens.ingest.reports.container import inspect  # noqa: PLC0415 - needs protobuf, which a bare GPU box may lack
-
-        with unpacked(report) as plain:  # a compressed report needs pyarrow too
-            return inspect(plain).result_count
-    except ImportError:
+        with unpacked(report) as plain:
+            return _checked_count(plain)
+    except ImportError:  # Python before 3.14 without pyarrow, and a compressed report
         return None
     except InputError as error:
         message = f"the report that ncu wrote cannot be read: {error}"
         raise InputError(message, "profile again; is the disk full?") from error
+
+
+def _checked_count(plain: Path) -> int:
+    try:
+        return inspect(plain).result_count
+    except ImportError:  # a bare GPU box has no protobuf: the container is checked, but not each result
+        return result_count(plain)
 
 
 def _warnings(log: str) -> tuple[str, ...]:
@@ -333,8 +339,6 @@ def _kernels_in(left: Path) -> int | None:
     if not left.exists():
         return 0
     try:
-        from rooflens.ingest.reports.container import readable_part  # noqa: PLC0415 - needs protobuf, as above
-
         with readable_part(left) as part:
             return part.result_count
     except (ImportError, InputError):

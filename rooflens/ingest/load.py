@@ -348,7 +348,7 @@ def _work_of(job: Job) -> int:
     if magic != MAGIC:
         is_text = not job.address and not is_packed(job.path)
         return _OF_A_REPORT + bytes_of(job) // (_OF_A_ROW_BYTES if is_text else _OF_A_KERNEL_BYTES)
-    from rooflens.ingest.reports.container import counts_of  # noqa: PLC0415 - protobuf: only where there are several
+    from rooflens.ingest.reports.container import counts_of  # noqa: PLC0415 - only where there are several
 
     held = counts_of(job.path)
     return _OF_A_REPORT + held.results * (_OF_CODE if held.modules else 1)

@@ -2,13 +2,17 @@
 
 NVIDIA publishes the format ("Report File Format" in the Customization Guide; the definitions ship with every Nsight
 Compute). The table has only the fields that rooflens reads or writes; a decoder carries the others along unread.
+Protocol buffers decode what is read; `fields` and `decoded` need the standard library alone, for a bare GPU machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, TypeAlias
+from types import SimpleNamespace
+from typing import Any, NamedTuple, TypeAlias
+
+from rooflens.errors import INTACT_HINT, InputError
 
 _PACKAGE = "rooflens.ncu_rep"
 
@@ -25,6 +29,10 @@ _NO_MEMORY = "alloc failed"
 _NONE: frozenset[int] = frozenset()
 _LARGE_BYTES, _MOST_TIMES = 1 << 20, 16
 """Larger messages may exhaust memory when decoded; most messages grow by at most this factor."""
+
+VARINT, _FIXED64, DELIMITED, _FIXED32 = 0, 1, 2, 5
+"""Kinds of fields, as they are encoded."""
+_LONGEST_VARINT_BYTES = 10
 
 _OTHERS = {"Range": 20, "CommandList": 21, "Graph": 22}
 """Results that are not kernels, and the field that holds their rules; they are otherwise read alike."""
@@ -264,6 +272,92 @@ def unknown_fields(decoded: Any) -> frozenset[int]:
 def text_of(encoded: bytes) -> str:
     """Decode text as UTF-8, replacing other bytes: programs use any code page."""
     return encoded.decode("utf-8", errors="replace")
+
+
+class Field(NamedTuple):
+    """A field of an encoded message, from `start` to `end`; its content begins at `content`."""
+
+    number: int
+    kind: int
+    value: int
+    start: int
+    content: int
+    end: int
+
+
+def fields(encoded: bytes) -> Iterator[Field]:
+    """Yield the fields, which must fill the message exactly."""
+    offset = 0
+    while offset < len(encoded):
+        key, content = _varint_at(encoded, offset)
+        number, kind, value = key >> 3, key & 7, 0
+        if kind == VARINT:
+            value, end = _varint_at(encoded, content)
+        elif kind == DELIMITED:
+            length, content = _varint_at(encoded, content)
+            end = content + length
+        elif kind in {_FIXED32, _FIXED64}:
+            end = content + (8 if kind == _FIXED64 else 4)
+        else:
+            raise _damaged(offset)
+        # Field number 0 is forbidden by the format: seeing it means that these bytes are not a message.
+        if not number or end > len(encoded):
+            raise _damaged(offset)
+        yield Field(number, kind, value, offset, content, end)
+        offset = end
+
+
+def contents(encoded: bytes, number: int, *further: int) -> Iterator[bytes]:
+    """Yield the content of each field with this number, or of the nested fields given by `further`."""
+    for one in fields(encoded):
+        if one.number == number and one.kind == DELIMITED:
+            content = encoded[one.content : one.end]
+            if further:
+                yield from contents(content, *further)
+            else:
+                yield content
+
+
+def decoded(name: str, encoded: bytes) -> Any:
+    """Decode a message of `FIELDS` without protocol buffers; absent fields are zero, empty, or None for a message.
+
+    Raises:
+        InputError: The bytes are no message.
+    """
+    rows = {number: row for *row, number in FIELDS[name]}
+    found: dict[str, Any] = {attribute: _nothing(label, kind) for label, kind, attribute in rows.values()}
+    for one in fields(encoded):
+        label, kind, attribute = rows.get(one.number, ("", "", ""))
+        if not attribute or (one.kind == DELIMITED) != (kind == "bytes" or kind in FIELDS):
+            continue
+        content: Any = encoded[one.content : one.end] if one.kind == DELIMITED else one.value
+        value = decoded(kind, content) if kind in FIELDS else content
+        if label == "repeated":
+            found[attribute].append(value)
+        else:
+            found[attribute] = value
+    return SimpleNamespace(**found)
+
+
+def _nothing(label: str, kind: str) -> Any:
+    """Return the default of an absent field."""
+    if label == "repeated":
+        return []
+    return None if kind in FIELDS else b"" if kind == "bytes" else 0
+
+
+def _varint_at(encoded: bytes, offset: int) -> tuple[int, int]:
+    """Return the varint at `offset` (seven bits per byte), and where it ends."""
+    value = 0
+    for index, byte in enumerate(encoded[offset : offset + _LONGEST_VARINT_BYTES]):
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return value, offset + index + 1
+    raise _damaged(offset)
+
+
+def _damaged(offset: int) -> InputError:
+    return InputError(f"damaged: a message cannot be walked past its offset {offset:,}", INTACT_HINT)
 
 
 @cache

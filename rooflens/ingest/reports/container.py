@@ -1,4 +1,4 @@
-r"""Check the container of an Nsight Compute report before anything reads its numbers.
+r"""Walk the container of an Nsight Compute report, the same way wherever it is read, split or written again.
 
 NVIDIA's reader silently opens a damaged file as a report with fewer kernels, or with no kernels. Walking the container
 finds that, because its blocks must end exactly where the file ends:
@@ -9,7 +9,8 @@ finds that, because its blocks must end exactly where the file ends:
                command list and graph result
 
 Only a cut exactly between two blocks goes unnoticed: it leaves a shorter but flawless report, unless the strings that
-the remaining results refer to are gone too.
+the remaining results refer to are gone too. A bare GPU machine checks, splits and slims what ncu wrote: standard
+library only, except for decoding (`outline`, `inspect`).
 """
 
 from __future__ import annotations
@@ -21,17 +22,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple, Protocol
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from rooflens.errors import InputError
+from rooflens.errors import INTACT_HINT, InputError
 from rooflens.foreign import foreign_file
-from rooflens.ingest.messages.messages import decode, unknown_fields
+from rooflens.ingest.messages.messages import VARINT, decode, decoded, fields, unknown_fields
 from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic, range_path
 from rooflens.ingest.reports.unpacking import (
     HEAD_BYTES,
     INCOMPLETE_SUFFIX,
-    INTACT_HINT,
     MAGIC,
     NOT_A_REPORT_HINT,
     PLAIN_SUFFIX,
@@ -43,13 +40,24 @@ _CUT_HINT = f"{INTACT_HINT}; its complete part is read under a name that ends in
 
 _LENGTH_BYTES = 4
 _CHUNK_BYTES = 1 << 20
-_KNOWN_VERSION = 7
+FORMAT_VERSION = 7
 _MOST_KNOWN = 1024
 """Headers kept for comparison with later ones."""
 _LONGEST_HEADER_BYTES = 1 << 28  # real ones stay below 1 MB; four bytes of text read as a length give more than this
 
 KERNEL, RANGE, COMMAND_LIST, GRAPH = "kernel", "range", "command list", "graph"
 """Kinds of results."""
+SOURCE, DRAWING = NO_RESULTS = "source", "drawing of a graph"
+"""The other kinds of messages."""
+
+# Fields of FileHeader and BlockHeader, numbered as in NVIDIA's definitions.
+_VERSION = 1
+PAYLOAD_SIZE = 5
+_NEW = frozenset((3, 4))
+"""Session details and names, which a header with them adds to those before."""
+COUNTS = {SOURCE: 1, DRAWING: 10, KERNEL: 2, RANGE: 7, COMMAND_LIST: 8, GRAPH: 9}
+"""The field that counts the messages of each kind, in the order of the payload."""
+_REQUIRED = frozenset((COUNTS[SOURCE], COUNTS[KERNEL], PAYLOAD_SIZE))
 
 _BARE = {
     KERNEL: "BareProfileResult",
@@ -57,8 +65,6 @@ _BARE = {
     COMMAND_LIST: "BareCommandListResult",
     GRAPH: "BareGraphResult",
 }
-
-_SOURCE, _DRAWING = _NO_RESULTS = "source", "drawing of a graph"
 
 _SUFFIX_HINTS = {
     ".csv": "rooflens reads ncu's tables only: `ncu --import REPORT --page raw --csv --print-units base` writes one",
@@ -76,7 +82,7 @@ class Bytes(Protocol):
     def __getitem__(self, part: slice, /) -> bytes: ...
 
 
-class Origin(Struct, frozen=True):
+class Origin(NamedTuple):
     """Where one result was launched.
 
     Attributes:
@@ -97,7 +103,7 @@ class Place(NamedTuple):
     end: int
 
 
-class Outline(Struct, frozen=True):
+class Outline(NamedTuple):
     """What the container of a report says before any result is decoded.
 
     Attributes:
@@ -134,32 +140,27 @@ class Outline(Struct, frozen=True):
         return Origin(self.labels.get(place.process_id), range_path(result.Nvtx, result.ThreadID))
 
 
-class _Header(Struct, frozen=True):
-    """The header of a block.
-
-    Attributes:
-        message: The decoded header.
-        counts: Kind and count of the messages in the payload, in order, without counts of zero.
-    """
-
-    message: Any
-    process_id: int
-    payload_bytes: int
-    counts: tuple[tuple[str, int], ...]
-
-
-class _Block(Struct, frozen=True):
+class Block(NamedTuple):
     """One block of the container; offsets count from the start of the file.
 
     Attributes:
-        is_repeated: An earlier block has an equal header, so this header says nothing new.
+        number: Of the block in the file, from 0.
+        header: Its encoded header.
+        counts: Kind and count of the messages in the payload, in order, without counts of zero.
+        first: Number of the first block with an equal header, which alone says something new.
     """
 
-    index: int
-    header: _Header
-    is_repeated: bool
+    number: int
+    offset: int
+    header: bytes
+    counts: tuple[tuple[str, int], ...]
+    first: int
     payload_start: int
     payload_end: int
+
+    def undecodable(self) -> InputError:
+        """Make the error for a header that cannot be decoded."""
+        return _undecodable(self.number, self.offset)
 
 
 def inspect(path: Path) -> Outline:
@@ -170,38 +171,17 @@ def inspect(path: Path) -> Outline:
     Raises:
         InputError: The file is missing, not a report, of an unknown version, damaged or without results.
     """
-    try:
-        file_bytes = regular_file_bytes(path)
-        with path.open("rb") as file, mmap.mmap(file.fileno(), file_bytes, access=mmap.ACCESS_READ) as data:
-            found = outline(data, hashlib.sha256(data).hexdigest(), path.name)
-            origins = []
-            for index, place in enumerate(found.places):
-                result = bare_result(data, index, place)
-                metrics = [decode("MergedMetricResult", encoded) for encoded in result.MetricResults]
-                if None in metrics:
-                    raise damaged_result(index, place)
-                check_names((metric.NameId for metric in metrics), index, found.strings)
-                origins.append(found.origin(place, result))
-            return replace(found, origins=tuple(origins))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}") from error
-
-
-def regular_file_bytes(path: Path) -> int:
-    """Return the size of the file at `path`.
-
-    Raises:
-        InputError: The path is no regular file, or the file is empty.
-    """
-    if not path.exists():
-        raise InputError("no such file")
-    if path.is_dir():
-        raise InputError("is a directory, not a report")
-    if not path.is_file():
-        raise InputError("is not a regular file")
-    if not (file_bytes := path.stat().st_size):
-        raise InputError("the file is empty", INTACT_HINT)
-    return file_bytes
+    with mapped(path) as data:
+        found = outline(data, hashlib.sha256(data).hexdigest(), path.name)
+        origins = []
+        for index, place in enumerate(found.places):
+            result = bare_result(data, index, place)
+            metrics = [decode("MergedMetricResult", encoded) for encoded in result.MetricResults]
+            if None in metrics:
+                raise damaged_result(index, place)
+            check_names((metric.NameId for metric in metrics), index, found.strings)
+            origins.append(found.origin(place, result))
+        return found._replace(origins=tuple(origins))
 
 
 def outline(data: Bytes, digest: str = "", name: str = "") -> Outline:
@@ -221,17 +201,22 @@ def outline(data: Bytes, digest: str = "", name: str = "") -> Outline:
     known: dict[bytes, bytes] = {}  # names repeated in many blocks are kept, and sent to workers, once
     headers: list[Any] = []
     process_ids: set[int] = set()
+    processes: list[int] = []  # of each block
     unknown: set[int] = set()
-    for block in _blocks(data, _check_file_header(data, name)):
-        process_id = block.header.process_id
-        for kind, start, end in _payload_messages(data, block):
-            if kind not in _NO_RESULTS:
+    for block in blocks(data, file_head(data, name)):
+        is_new = block.first == block.number
+        header: Any = decode("BlockHeader", block.header) if is_new else None
+        if is_new and header is None:
+            raise block.undecodable()
+        process_id = header.Process.ProcessID if is_new else processes[block.first]
+        processes.append(process_id)
+        for kind, start, end in payload(data, block):
+            if kind not in NO_RESULTS:
                 places.append(Place(kind, process_id, start, end))
-            elif kind == _SOURCE:
+            elif kind == SOURCE:
                 sources.append((start, end))
-        if block.is_repeated:
+        if not is_new:
             continue
-        header = block.header.message
         strings += (known.setdefault(name, name) for name in header.StringTable.Strings)
         # The names were taken above: keeping them in the header too would double the memory.
         header.ClearField("StringTable")
@@ -240,83 +225,11 @@ def outline(data: Bytes, digest: str = "", name: str = "") -> Outline:
             headers.append(header)  # repeated headers say nothing new, and there may be 100,000
             process_ids.add(process_id)
     if not places:
-        raise InputError(
-            "the report holds no results",
-            "no kernel was profiled: check ncu's filters, and that the program ran to its end",
-        )
+        raise no_results()
     what = frozenset(f"field {number} of the header of a block" for number in unknown)
     sessions = gather_sessions(headers)
     labels = {session.process_id: session.process_label for session in sessions}
     return Outline(digest, len(data), places, strings, sessions, is_synthetic(headers), labels, what, sources)
-
-
-class Counts(NamedTuple):
-    """How much a report holds: results, and modules of machine code."""
-
-    results: int = 0
-    modules: int = 0
-
-
-def counts_of(path: Path) -> Counts:
-    """Count what a plain report holds by the headers of its blocks alone, up to the first damage."""
-    results = modules = 0
-    with suppress(InputError, OSError):
-        size = regular_file_bytes(path)
-        with path.open("rb") as file, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-            for block in _blocks(data, _check_file_header(data, path.name)):
-                for kind, count in block.header.counts:
-                    results += count if kind not in _NO_RESULTS else 0
-                    modules += count if kind == _SOURCE else 0
-    return Counts(results, modules)
-
-
-class Part(Struct, frozen=True):
-    """The complete part of a report that may have been cut.
-
-    Attributes:
-        path: An uncompressed report of that part.
-        result_count: How many results it has.
-        damage: What is wrong with the rest; empty if the report is complete.
-    """
-
-    path: Path
-    result_count: int
-    damage: str
-
-
-@contextmanager
-def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
-    """Give the complete part of a report, compressed or not, that was cut while it was written.
-
-    ncu writes a block for each kernel, preceded by blocks with its code and its new names. So everything before the
-    first damaged block is a report with fewer kernels. If nothing is damaged, the result is the file itself, else a
-    temporary file that is removed when the `with` block ends.
-
-    Raises:
-        InputError: The file does not begin like a report, or cannot be unpacked.
-    """
-    with unpacked(path, max_bytes, to_damage=True) as plain, plain.open("rb") as file:
-        size = regular_file_bytes(plain)
-        with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-            end, count, damage = _whole_part(data)
-            if not damage:
-                yield Part(plain, count, "")
-                return
-            pieces = (data[at : min(at + _CHUNK_BYTES, end)] for at in range(0, end, _CHUNK_BYTES))
-            with temporary_file(pieces, f"report{PLAIN_SUFFIX}") as place:
-                yield Part(place, count, damage)
-
-
-def _whole_part(data: Bytes) -> tuple[int, int, str]:
-    """Return the end of the complete part of a report, the number of results in it, and the damage that follows."""
-    end, count = _check_file_header(data, ""), 0
-    try:
-        for block in _blocks(data, end):
-            found = sum(kind not in _NO_RESULTS for kind, _, _ in _payload_messages(data, block))
-            end, count = block.payload_end, count + found
-    except InputError as error:
-        return end, count, str(error)
-    return end, count, ""
 
 
 def bare_result(data: Bytes, index: int, place: Place) -> Any:
@@ -355,8 +268,138 @@ def check_names(name_ids: Iterable[int], index: int, strings: Sequence[bytes]) -
         )
 
 
-def _check_file_header(data: Bytes, name: str) -> int:
-    """Check magic and version, and return the offset of the first block."""
+def regular_file_bytes(path: Path) -> int:
+    """Return the size of the file at `path`.
+
+    Raises:
+        InputError: The path is no regular file, or the file is empty.
+    """
+    if not path.exists():
+        raise InputError("no such file")
+    if path.is_dir():
+        raise InputError("is a directory, not a report")
+    if not path.is_file():
+        raise InputError("is not a regular file")
+    if not (file_bytes := path.stat().st_size):
+        raise InputError("the file is empty", INTACT_HINT)
+    return file_bytes
+
+
+@contextmanager
+def mapped(path: Path) -> Iterator[mmap.mmap]:
+    """Map an uncompressed report instead of loading it.
+
+    Raises:
+        InputError: The path is no regular file, or the file is empty or cannot be read.
+    """
+    try:
+        size = regular_file_bytes(path)
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}") from error
+    with data:
+        yield data
+
+
+class Counts(NamedTuple):
+    """How much a report holds: results, and modules of machine code."""
+
+    results: int = 0
+    modules: int = 0
+
+
+def counts_of(path: Path) -> Counts:
+    """Count what a plain report holds by the headers of its blocks alone, up to the first damage."""
+    results = modules = 0
+    with suppress(InputError), mapped(path) as data:
+        for block in blocks(data, file_head(data, path.name)):
+            for kind, count in block.counts:
+                results += count if kind not in NO_RESULTS else 0
+                modules += count if kind == SOURCE else 0
+    return Counts(results, modules)
+
+
+def result_count(path: Path) -> int:
+    """Walk a plain report to its exact end, and count its results without decoding them.
+
+    Raises:
+        InputError: It cannot be read, is cut or damaged, or holds no results.
+    """
+    with mapped(path) as data:
+        read = blocks(data, file_head(data, path.name))
+        count = sum(kind not in NO_RESULTS for block in read for kind, _, _ in payload(data, block))
+    if not count:
+        raise no_results()
+    return count
+
+
+def no_results() -> InputError:
+    """Make the error for a report without results."""
+    return InputError(
+        "the report holds no results",
+        "no kernel was profiled: check ncu's filters, and that the program ran to its end",
+    )
+
+
+class Part(NamedTuple):
+    """The complete part of a report that may have been cut.
+
+    Attributes:
+        path: An uncompressed report of that part.
+        result_count: How many results it has.
+        damage: What is wrong with the rest; empty if the report is complete.
+    """
+
+    path: Path
+    result_count: int
+    damage: str
+
+
+@contextmanager
+def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
+    """Give the complete part of a report, compressed or not, that was cut while it was written.
+
+    ncu writes a block for each kernel, preceded by blocks with its code and its new names. So everything before the
+    first damaged block is a report with fewer kernels. If nothing is damaged, the result is the file itself, else a
+    temporary file that is removed when the `with` block ends.
+
+    Raises:
+        InputError: The file does not begin like a report, or cannot be unpacked.
+    """
+    with unpacked(path, max_bytes, to_damage=True) as plain, mapped(plain) as data:
+        end, count, damage = _whole_part(data)
+        if not damage:
+            yield Part(plain, count, "")
+            return
+        pieces = (data[at : min(at + _CHUNK_BYTES, end)] for at in range(0, end, _CHUNK_BYTES))
+        with temporary_file(pieces, f"report{PLAIN_SUFFIX}") as place:
+            yield Part(place, count, damage)
+
+
+def _whole_part(data: Bytes) -> tuple[int, int, str]:
+    """Return the end of the complete part of a report, the number of results in it, and the damage that follows."""
+    end, count = file_head(data), 0
+    try:
+        for block in blocks(data, end):
+            decoded("BlockHeader", block.header)
+            results = sum(kind not in NO_RESULTS for kind, _, _ in payload(data, block))
+            end, count = block.payload_end, count + results
+    except InputError as error:
+        return end, count, str(error)
+    return end, count, ""
+
+
+def file_head(data: Bytes, name: str = "") -> int:
+    """Check magic and version, and return the offset of the first block.
+
+    Args:
+        data: The whole report.
+        name: The file's name, which helps to say what a file is that is not a report.
+
+    Raises:
+        InputError: The data is no report, or one of an unknown version.
+    """
     if data[: len(MAGIC)] != MAGIC:
         if (other := foreign_file(data[:HEAD_BYTES], name)) is not None:
             raise InputError(f"not an Nsight Compute report, but {other.what}", other.instead)
@@ -366,23 +409,27 @@ def _check_file_header(data: Bytes, name: str) -> int:
     end = start + _length_at(data, len(MAGIC))
     if len(data) < start or len(data) < end:
         raise InputError(f"truncated: the file ends inside its header, at offset {len(data):,}", INTACT_HINT)
-    header = decode("FileHeader", data[start:end])
-    if header is None:
+    version = _numbers(data[start:end]).get(_VERSION)
+    if version is None:
         raise InputError(f"damaged: the file header at offset {start} cannot be decoded", INTACT_HINT)
     # In another version field numbers may mean something else; no numbers are better than wrong ones.
-    if header.Version != _KNOWN_VERSION:
+    if version != FORMAT_VERSION:
         raise InputError(
-            f"version {header.Version} of the report format is unknown: rooflens reads version {_KNOWN_VERSION}",
+            f"version {version} of the report format is unknown: rooflens reads version {FORMAT_VERSION}",
             "if a newer Nsight Compute wrote this report, rooflens needs an update; otherwise the file is damaged",
         )
     return end
 
 
-def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
-    """Yield the blocks from `offset` to the exact end of the file, each with its header and a complete payload."""
-    # Headers without names and session, by their bytes: a process repeats equal headers, so they are decoded once.
-    known: dict[bytes, _Header] = {}
-    index = 0
+def blocks(data: Bytes, offset: int) -> Iterator[Block]:
+    """Yield the blocks from `offset` to the exact end of the file, each with a complete payload.
+
+    Raises:
+        InputError: The file is cut or damaged.
+    """
+    # Headers without names and session, by their bytes: a process repeats equal headers, so they are walked once.
+    known: dict[bytes, tuple[int, Mapping[int, int]]] = {}
+    number = 0
     while offset < len(data):
         start = offset + _LENGTH_BYTES
         first_bytes = data[offset:start]
@@ -395,62 +442,38 @@ def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
         if left_bytes < _LENGTH_BYTES or payload_start - start > max(left_bytes, _LONGEST_HEADER_BYTES):
             raise InputError(
                 f"damaged: the last {left_bytes:,} bytes, from offset {offset:,}, are not a block: "
-                f"block {index} is cut off or foreign bytes follow the report",
+                f"block {number} is cut off or foreign bytes follow the report",
                 _CUT_HINT,
             )
-        _check_end(data, payload_start, f"the header of block {index}")
-        encoded = data[start:payload_start]
-        header = known.get(encoded)
-        is_repeated = header is not None
-        if header is None:
-            header = _header(encoded, f"the header of block {index} at offset {offset:,}")
-            message = header.message
-            # A header with names or a session never repeats, and keeping it would keep its names.
-            if len(known) < _MOST_KNOWN and not message.StringTable.Strings and not message.HasField("SessionDetails"):
-                known[encoded] = header
-        offset = payload_start + header.payload_bytes
-        _check_end(data, offset, f"block {index}")
-        yield _Block(index, header, is_repeated, payload_start, offset)
-        index += 1
+        _check_end(data, payload_start, f"the header of block {number}")
+        header = data[start:payload_start]
+        first, numbers = known.get(header) or (number, _numbers(header))
+        if not numbers.keys() >= _REQUIRED:
+            raise _undecodable(number, offset)
+        if len(known) < _MOST_KNOWN and _NEW.isdisjoint(numbers):
+            known.setdefault(header, (first, numbers))
+        payload_end = payload_start + numbers[PAYLOAD_SIZE]
+        _check_end(data, payload_end, f"block {number}")
+        counts = tuple((kind, numbers[field]) for kind, field in COUNTS.items() if numbers.get(field))
+        yield Block(number, offset, header, counts, first, payload_start, payload_end)
+        offset = payload_end
+        number += 1
 
 
-def _header(encoded: bytes, what: str) -> _Header:
-    """Decode a header; error messages call it `what`."""
-    message = decode("BlockHeader", encoded)
-    if message is None:
-        raise InputError(
-            f"damaged: {what} cannot be decoded: its bytes changed or foreign bytes follow the report",
-            INTACT_HINT,
-        )
-    counts = (
-        (_SOURCE, message.NumSources),
-        (_DRAWING, message.NumGraphs),
-        (KERNEL, message.NumResults),
-        (RANGE, message.NumRangeResults),
-        (COMMAND_LIST, message.NumCmdlistResults),
-        (GRAPH, message.NumGraphResults),
-    )
-    known = tuple((kind, count) for kind, count in counts if count)
-    return _Header(message, message.Process.ProcessID, message.PayloadSize, known)
+def payload(data: Bytes, block: Block) -> Iterator[tuple[str, int, int]]:
+    """Yield kind, start and end of each message in the payload of a block; together they must fill it exactly.
 
-
-def _check_end(data: Bytes, end: int, what: str) -> None:
-    """Raise unless the file reaches offset `end`."""
-    if end > len(data):
-        missing_bytes = end - len(data)
-        raise InputError(f"truncated: {what} needs {missing_bytes:,} more bytes at offset {len(data):,}", _CUT_HINT)
-
-
-def _payload_messages(data: Bytes, block: _Block) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, start and end of each message in the payload; together they must fill it exactly."""
+    Raises:
+        InputError: They do not.
+    """
     offset = block.payload_start
-    for kind, count in block.header.counts:
+    for kind, count in block.counts:
         for ordinal in range(count):
             start = offset + _LENGTH_BYTES
             end = start + _length_at(data, offset)
             if max(start, end) > block.payload_end:
                 raise InputError(
-                    f"damaged: {kind} {ordinal} of block {block.index} at offset {offset:,} passes the end of the "
+                    f"damaged: {kind} {ordinal} of block {block.number} at offset {offset:,} passes the end of the "
                     f"block at offset {block.payload_end:,}",
                     INTACT_HINT,
                 )
@@ -459,10 +482,33 @@ def _payload_messages(data: Bytes, block: _Block) -> Iterator[tuple[str, int, in
     # Bytes that belong to no message mean a wrong count or length, so what was read cannot be trusted either.
     if offset != block.payload_end:
         raise InputError(
-            f"damaged: block {block.index} holds {block.payload_end - offset:,} bytes at offset {offset:,} that belong "
-            "to none of its results",
+            f"damaged: block {block.number} holds {block.payload_end - offset:,} bytes at offset {offset:,} that "
+            "belong to none of its results",
             INTACT_HINT,
         )
+
+
+def _numbers(header: bytes) -> Mapping[int, int]:
+    """Return the numeric fields of a header, and zero for names and session; empty if it is no message."""
+    try:
+        return {one.number: one.value for one in fields(header) if one.kind == VARINT or one.number in _NEW}
+    except InputError:
+        return {}
+
+
+def _undecodable(number: int, offset: int) -> InputError:
+    return InputError(
+        f"damaged: the header of block {number} at offset {offset:,} cannot be decoded: its bytes changed or foreign "
+        "bytes follow the report",
+        INTACT_HINT,
+    )
+
+
+def _check_end(data: Bytes, end: int, what: str) -> None:
+    """Raise unless the file reaches offset `end`."""
+    if end > len(data):
+        missing_bytes = end - len(data)
+        raise InputError(f"truncated: {what} needs {missing_bytes:,} more bytes at offset {len(data):,}", _CUT_HINT)
 
 
 def _length_at(data: Bytes, offset: int) -> int:

@@ -16,14 +16,15 @@ from msgspec.structs import replace
 
 from rooflens.ingest.messages.messages import message
 from rooflens.ingest.messages.sessions import SYNTHETIC_PROVIDER
+from rooflens.ingest.reports.container import FORMAT_VERSION
+from rooflens.ingest.reports.unpacking import MAGIC
+from rooflens.ingest.reports.wire import framed
 
 Scalar: TypeAlias = int | float | str | None
 """ncu stores its own counts as uint64, counters as double, names as text; None stands for a name without a value."""
 
 PUBLISHED_PROVIDER = "rooflens published figures"
 
-_MAGIC = b"NVR\0"
-_VERSION = 7
 _RULE_KIND_OPTIMIZATION = 4
 _OF_UNIT, _OF_KERNEL = 1, 2
 """Kinds of estimated speed-up."""
@@ -142,8 +143,8 @@ def encode_report(report: ReportSpec) -> bytes:
         for group, of_it in zip(_groups(report), sources, strict=False)
     ]
     start, *details = [_details_block(entry, report.session) for entry in _details(report.session)]
-    header = message("FileHeader")(Version=_VERSION).SerializeToString()
-    return b"".join([_MAGIC, _framed(header), start, *results[:1], *details, *results[1:]])
+    header = message("FileHeader")(Version=FORMAT_VERSION).SerializeToString()
+    return b"".join([MAGIC, framed(header), start, *results[:1], *details, *results[1:]])
 
 
 def _groups(report: ReportSpec) -> list[list[KernelSpec]]:
@@ -173,11 +174,6 @@ class _Strings:
         return [text.encode() for text in new]
 
 
-def _framed(encoded: bytes) -> bytes:
-    """Prefix `encoded` with its length."""
-    return len(encoded).to_bytes(4, "little") + encoded
-
-
 def _block(session: SessionSpec, payload: bytes = b"", **header: Any) -> bytes:
     """Encode a block."""
     process = {
@@ -187,7 +183,7 @@ def _block(session: SessionSpec, payload: bytes = b"", **header: Any) -> bytes:
     }
     counts = {"NumSources": 0, "NumResults": 0, "PayloadSize": len(payload)}
     encoded = message("BlockHeader")(**(counts | header), Process=process).SerializeToString(deterministic=True)
-    return _framed(encoded) + payload
+    return framed(encoded) + payload
 
 
 def _details_block(details: Mapping[str, Any], session: SessionSpec) -> bytes:
@@ -224,7 +220,7 @@ def _results_block(
     kernels: Sequence[KernelSpec], session: SessionSpec, strings: _Strings, sources: Sequence[bytes]
 ) -> bytes:
     """Encode a block of results, with the strings that appear in it for the first time."""
-    payload = b"".join(_framed(part) for part in (*sources, *(_result(kernel, strings) for kernel in kernels)))
+    payload = b"".join(framed(part) for part in (*sources, *(_result(kernel, strings) for kernel in kernels)))
     if kernels[0].process is not None:
         process_id, process_name = kernels[0].process
         session = replace(session, process_id=process_id, process_name=process_name)

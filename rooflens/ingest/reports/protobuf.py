@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rooflens.ingest.messages.messages import SCALARS, decode, text_of, unknown_fields
 from rooflens.ingest.metrics import code, series
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_tables
-from rooflens.ingest.reports.container import (
-    COMMAND_LIST,
-    GRAPH,
-    RANGE,
-    bare_result,
-    check_names,
-    damaged_result,
-)
+from rooflens.ingest.reports.container import COMMAND_LIST, GRAPH, RANGE, bare_result, check_names, damaged_result
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, speedups, thread_opcodes
 from rooflens.model.records import Rule
 

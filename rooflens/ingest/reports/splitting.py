@@ -17,24 +17,11 @@ from pathlib import Path
 
 from rooflens.errors import InputError
 from rooflens.files import write_whole
+from rooflens.ingest.messages.messages import contents, decoded, fields
 from rooflens.ingest.messages.sessions import open_ranges
+from rooflens.ingest.reports.container import DRAWING, KERNEL, SOURCE, Block, blocks, file_head, payload
 from rooflens.ingest.reports.unpacking import unpacked
-from rooflens.ingest.reports.wire import (
-    DRAWINGS,
-    PAYLOAD_SIZE,
-    RESULTS,
-    SOURCES,
-    Block,
-    Treatment,
-    blocks_of,
-    contents,
-    decoded,
-    encode_block,
-    encode_field,
-    fields,
-    framed,
-    treated,
-)
+from rooflens.ingest.reports.wire import Treatment, encode_block, encode_field, framed, treated
 
 PART_PROVIDER = "rooflens part of a report"
 """Provider of the version entry that names a part's case and the SHA-256 of the whole report."""
@@ -46,7 +33,7 @@ _CASE = re.compile(r"[a-z][a-z0-9_]*\.[A-Za-z0-9_]+")
 """Form of a case's range name, such as `gemm.bf16_4096`, which becomes a file name."""
 
 # Fields of BlockHeader, of session details and of results, numbered as in NVIDIA's definitions.
-_DETAILS, _STRINGS, _PROCESS = 3, 4, 6
+_SOURCES, _RESULTS, _DETAILS, _STRINGS, _PAYLOAD_SIZE, _PROCESS = 1, 2, 3, 4, 5, 6
 _PROCESS_ID, _VERSION_INFO, _COMMAND_LINE = 1, 8, 11
 _PROVIDER, _VERSION = 1, 2
 
@@ -68,12 +55,12 @@ class _Message:
     """A message of a block's payload.
 
     Attributes:
-        kind: The header field that counts messages of its kind.
+        kind: As `blocks.payload` names it.
         case: The case of a result; None for other messages.
         module: Number of the module that holds a result's code, or of a source's module; None for others.
     """
 
-    kind: int
+    kind: str
     encoded: bytes
     case: str | None
     module: int | None
@@ -136,15 +123,15 @@ def split(
     Raises:
         InputError: The report is damaged.
     """
-    head, encoded = blocks_of(report)
-    blocks = [_block(block, outer.encode()) for block in encoded]
-    counts = Counter(one.case for block in blocks for one in block.messages if one.case is not None)
+    start = file_head(report)
+    head, read = report[:start], [_block(report, block, outer.encode()) for block in blocks(report, start)]
+    counts = Counter(one.case for block in read for one in block.messages if one.case is not None)
     digest = hashlib.sha256(report).hexdigest()
     parts = {}
     for case, count in counts.items():
         if case != UNMARKED:
-            told = [*_blocks_of(blocks, case, partial(_line, command_of, case) if command_of else None)]
-            mark = _mark(next(block for block in blocks if _is_of(block, case)), f"{case} of {digest}")
+            told = [*_blocks_of(read, case, partial(_line, command_of, case) if command_of else None)]
+            mark = _mark(next(block for block in read if _is_of(block, case)), f"{case} of {digest}")
             parts[case] = Part(b"".join([head, *told, mark]), count)
     return parts, counts[UNMARKED]
 
@@ -154,7 +141,7 @@ def _line(command_of: Callable[[str, str], str], case: str, line: bytes) -> byte
     return command_of(line.decode("utf-8", "surrogateescape"), case).encode("utf-8", "surrogateescape")
 
 
-def _block(block: Block, outer: bytes) -> _Block:
+def _block(report: bytes, block: Block, outer: bytes) -> _Block:
     """Read the parts of a block that decide where its content goes."""
     header = decoded("BlockHeader", block.header)
     process_info = b"".join(contents(block.header, _PROCESS))
@@ -163,7 +150,7 @@ def _block(block: Block, outer: bytes) -> _Block:
         header.Process.ProcessID if header.Process else 0,
         process_info,
         None if header.SessionDetails is None else _kind_of(*contents(block.header, _DETAILS)),
-        tuple(_message(kind, found, outer) for kind, found in block.messages()),
+        tuple(_message(kind, report[start:end], outer) for kind, start, end in payload(report, block)),
     )
 
 
@@ -173,14 +160,14 @@ def _kind_of(*details: bytes) -> tuple[object, ...]:
     return (*sorted({one.number for encoded in details for one in fields(encoded)} - {_PROCESS_ID}), providers)
 
 
-def _message(kind: int, encoded: bytes, outer: bytes) -> _Message:
-    if kind == SOURCES:
+def _message(kind: str, encoded: bytes, outer: bytes) -> _Message:
+    if kind == SOURCE:
         return _Message(kind, encoded, None, decoded("SourceData", encoded).Reference)
-    if kind == DRAWINGS:
+    if kind == DRAWING:
         return _Message(kind, encoded, None, None)
     # Ranges, command lists and graphs are equal in everything that is read here.
-    message = decoded("BareProfileResult" if kind == RESULTS else "BareRangeResult", encoded)
-    module = decoded("SourceData", message.Source).Reference if kind == RESULTS else None
+    message = decoded("BareProfileResult" if kind == KERNEL else "BareRangeResult", encoded)
+    module = decoded("SourceData", message.Source).Reference if kind == KERNEL else None
     return _Message(kind, encoded, _case_of(message.Nvtx, message.ThreadID, outer), module)
 
 
@@ -247,10 +234,10 @@ def _mark(block: _Block, text: str) -> bytes:
     version = encode_field(_PROVIDER, PART_PROVIDER.encode()) + encode_field(_VERSION, text.encode())
     details = encode_field(_PROCESS_ID, block.process) + encode_field(_VERSION_INFO, version)
     header = (
-        encode_field(SOURCES, 0),
-        encode_field(RESULTS, 0),
+        encode_field(_SOURCES, 0),
+        encode_field(_RESULTS, 0),
         encode_field(_DETAILS, details),
-        encode_field(PAYLOAD_SIZE, 0),
+        encode_field(_PAYLOAD_SIZE, 0),
         encode_field(_PROCESS, block.process_info),
     )
     return framed(b"".join(header))

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from rooflens.errors import InputError
+from rooflens.errors import INTACT_HINT, InputError
 from rooflens.files import is_utf16
 from rooflens.foreign import by_name, foreign_file
 
@@ -36,7 +36,6 @@ MAX_UNPACKED_BYTES = 4 << 30
 """Default limit on unpacked size. Published reports unpack to less than 4 MB, or 22 kB per kernel if there are many
 kernels, so this suffices for 190,000 of those."""
 
-INTACT_HINT = "copy the report again from the machine that wrote it, or profile again"
 RERECORD_HINT = "record the report again, or copy it again from where it was made"
 NOT_A_REPORT_HINT = (
     "`ncu -o NAME` writes the `.ncu-rep` and `.ncu-repz` files that rooflens reads; what ncu prints and traces of "
