@@ -158,6 +158,8 @@ def test_python_310_collects(python310: tuple[str, ...], tmp_path: Path, gpu_mac
     assert done.stderr.splitlines()[-1] == f"wrote {report}"
     assert report.exists()
     assert json.loads(report.with_name("x.unprofiled.json").read_text())["source"] == "wall"
+    line, half = ("collect", "-o", f"{tmp_path}/y.ncu-rep", "--", "/bin/true"), {fake_ncu.BEHAVIOUR: "half"}
+    assert "cannot be read: truncated: " in run(python310, *line, environment=gpu_machine | half).stderr
     told = run(python310, "doctor", environment=gpu_machine)
     assert told.returncode == 3
     assert "reading them needs 3.11" in told.stdout
@@ -171,6 +173,19 @@ def test_python_310_collects(python310: tuple[str, ...], tmp_path: Path, gpu_mac
         assert (refused.returncode, refused.stdout) == (3, "")
         assert refused.stderr.startswith("error: ")
         assert "Python 3.11" in refused.stderr
+
+
+def test_what_ncu_wrote_is_checked_there(tmp_path: Path, gpu_machine: dict[str, str]) -> None:
+    """Without any package, a report that ncu cut is refused, and the part that is kept has its kernels counted."""
+    report = tmp_path / "x.ncu-rep"
+    line = ("collect", "--no-unprofiled", "--no-trial", "-o", str(report), "--", "/bin/true")
+    half = run(HERE, *line, environment={**gpu_machine, fake_ncu.BEHAVIOUR: "half"})
+    assert half.returncode == 1
+    assert "the report that ncu wrote cannot be read: truncated: " in half.stderr
+    assert not report.exists()
+    broken_off = run(HERE, *line, environment={**gpu_machine, fake_ncu.BEHAVIOUR: "broken_off"})
+    assert broken_off.returncode == 1
+    assert f"the report so far is kept, 1 complete kernel: `rooflens analyze {report}.incomplete`" in broken_off.stderr
 
 
 @pytest.mark.parametrize(
