@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any
 
 from rooflens import format as fmt
 from rooflens.model.catalogue import COMPARED, Key
 from rooflens.model.predict.along import Along, Origin, Spot, find_along
-from rooflens.model.predict.compared import Compared
+from rooflens.model.predict.compared import Compared, time_words
 from rooflens.model.predict.measured import Checked, Prediction, is_expected
 from rooflens.model.records import AnalyzedReport, PredictedQuantity
 from rooflens.model.roofline.unit_names import resource_label
@@ -49,6 +50,42 @@ LABELS: Mapping[PredictedQuantity, str] = {
     "attainable": "attainable",
 }
 """What a row is called; work is called by its unit."""
+
+REASONS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "failed": ("scope", "A kernel failed while being profiled: nothing can be compared."),
+        "launches_profiled_once": ("scope", "Each distinct launch was profiled once: more may have run."),
+        "whole_program_profiled": ("scope", "The profile is not limited to an NVTX range: it may include set-up."),
+        "work_not_counted": ("work", "This report does not count all of the work: see the flags of its kernels."),
+        "work_beside_tensor": ("work", "The tensor pipes did what the formula counts; more ran on CUDA cores."),
+        "uneven_tiles": ("work", "A size is not a multiple of 64, so padded tiles may be part of it."),
+        "edge_of_mask": ("work", "Tiles on the edge of the mask may be computed in full."),
+        "padded_or_repeated": ("work", "Padded tiles, masked tiles or recomputation may be the reason."),
+        "several_instructions": (
+            "work",
+            "Special functions (MUFU) ran too: a root or a division may take several instructions.",
+        ),
+        "counted_high": ("work", "The counters may show more than was done: see the flags of its kernels."),
+        "special_not_counted": ("work", "Special functions (MUFU) ran, which do not count as FLOPs."),
+        "comparisons_not_counted": ("work", "Comparisons, selects and conversions do not count as FLOPs."),
+        "masked_tiles_skipped": ("work", "Fully masked tiles may have been skipped."),
+        "counted_low": ("work", "The counters lack a kind of work that ran: see the flags of its kernels."),
+        "tf32_disabled": ("type", "It ran on FP32: TF32 may be disabled."),
+        "rounded_to_tf32": ("type", "It ran on the tensor pipe: operands were rounded to TF32."),
+        "another_type": ("type", "Much of the work ran on a pipe of another type than predicted."),
+        "bytes_not_measured": ("bytes", "The bytes at DRAM were not measured."),
+        "larger_pieces": ("bytes", "DRAM moved more than the SMs asked of L2: it may be fetched in larger pieces."),
+        "read_again": ("bytes", "More than the compulsory bytes moved between SMs and L2: operands are read again."),
+        "larger_than_l2": ("bytes", "The compulsory bytes do not fit in L2."),
+        "passed_between_launches": ("bytes", "Data passed between the launches may go through DRAM."),
+        "output_stayed_in_l2": ("bytes", "The output stayed in L2: little of what was written to it went on to DRAM."),
+        "caches_kept": ("bytes", "Caches were not flushed before each kernel: inputs may have been in L2 already."),
+        "fits_l2": ("bytes", "All of it fits in L2, where some of it may have stayed."),
+        "too_fast": ("time", "Not everything was profiled, or less work was done than predicted."),
+    }
+)
+"""Why a measurement may differ from its prediction -> what that is about, and its sentence; a reason with `may` is a
+likely one, which the counters cannot show."""
 
 ORIGINS: Mapping[Origin, str] = {
     "calibrated": "as a calibration of this GPU measured them",
@@ -194,11 +231,21 @@ def _reasons(shown: Sequence[Checked]) -> Iterator[Block]:
 
 
 def _gap_lines(checked: Checked) -> Iterator[str]:
-    return (
-        f"{gap.topic}: {gap.text}"
-        for gap in checked.gaps
-        if gap.reasons or not gap.as_predicted or gap.topic == "time"  # which says whether to stop
-    )
+    yield from (f"{topic}: {sentence}" for topic, sentence in map(REASONS.__getitem__, checked.gaps))
+    times, time_ns = checked.times, checked.measured.time_ns
+    if times.floor_ns and time_ns and (time_ns >= times.floor_ns or not checked.at_least):
+        taken = time_words(time_ns / 1e9, times.floor_ns / 1e9, times.attainable, (times.math_ns or 0.0) / 1e9)
+        yield f"time: {taken}."
+    if why := limiter_reason(checked):
+        yield f"limiter: {why}"
+
+
+def limiter_reason(checked: Checked) -> str:
+    """Say why another limiter was expected; empty where it is as expected, or nobody wrote why."""
+    limiter, prediction = checked.measured.limiter, checked.prediction
+    if limiter is None or prediction.bound is None or not prediction.why or is_expected(limiter, prediction):
+        return ""
+    return f"{limiter_words(prediction.bound, prediction.resource)} was expected: {prediction.why}."
 
 
 def _method(checked: Checked, names: Mapping[str, str]) -> Folded:
