@@ -289,5 +289,5 @@ def test_help_shows_common_options_first_and_the_rest_under_headings() -> None:
             assert len(options) == len([one for one in command.params if isinstance(one, click.Option)]) + 1, name
     assert {option for options in (*HEADINGS.values(), COMMON) for option in options} <= known
     shown = CliRunner().invoke(main, ["analyze", "--help"]).output
-    places = [shown.index(words) for words in ("Options:", "--kernel", "--top", "How reports are read:", "--reader")]
+    places = [shown.index(words) for words in ("Options:", "--kernel", "--top", "How reports are read:", "--gpu")]
     assert places == sorted(places)
