@@ -12,7 +12,6 @@ from typing import Any
 
 from rooflens import format as fmt
 from rooflens.model.catalogue import COMPARED, Key
-from rooflens.model.predict.along import Along, Origin, Spot, find_along
 from rooflens.model.predict.compared import Compared, time_words
 from rooflens.model.predict.measured import Checked, Prediction, is_expected
 from rooflens.model.records import AnalyzedReport, PredictedQuantity
@@ -87,12 +86,6 @@ REASONS: Mapping[str, tuple[str, str]] = MappingProxyType(
 """Why a measurement may differ from its prediction -> what that is about, and its sentence; a reason with `may` is a
 likely one, which the counters cannot show."""
 
-ORIGINS: Mapping[Origin, str] = {
-    "calibrated": "as a calibration of this GPU measured them",
-    "datasheet": "by the datasheet, at the profiled clock",
-    "report": "as the report has them",
-}
-
 
 def title_of(prediction: Prediction) -> str:
     """Name a prediction: `gemm bf16_4096`; one without a case by its type."""
@@ -106,7 +99,7 @@ def sizes_text(parameters: Mapping[str, int]) -> str:
 
 def expectations_document(checked: Sequence[Checked], reports: Sequence[AnalyzedReport]) -> Document:
     """Show predictions beside measurements, and why they differ; nothing if nothing was predicted."""
-    alone = sorted(_without_parts(checked), key=lambda one: _order_of(one.prediction))
+    alone = sorted(checked, key=lambda one: _order_of(one.prediction))
     if not alone:
         return ()
     shown, names = alone[:MAX_SHOWN], _report_names(reports)
@@ -114,7 +107,6 @@ def expectations_document(checked: Sequence[Checked], reports: Sequence[Analyzed
     left_out = fmt.count(len(alone) - len(shown), "more prediction")
     return (
         Heading("Predicted against measured, for one iteration"),
-        *map(_along, find_along(checked, reports)),
         compared_table(rows),
         *_reasons(shown),
         *([Paragraph((f"{left_out} not shown.",), "note")] if len(alone) > len(shown) else []),
@@ -289,57 +281,11 @@ def _published(checked: Checked) -> str:
     return " (published)" if checked.times.is_published else ""
 
 
-def _along(one: Along) -> Table:
-    """Show kernels along the roofline: the predicted rate at each intensity, and the measured one."""
-    columns = (
-        Column("kernel", fit="name"),
-        Column("FLOP/B", right=True, worth=4),
-        Column("predicted", right=True),
-        Column("by", worth=4),
-        Column("measured", right=True),
-        Column("of it", fit="bar", page=True),
-        Column("of it", right=True, worth=9),
-        Column("FLOP/B measured", right=True, worth=4),
-        Column("limiter"),
-    )
-    operation = one.spots[0].checked.prediction.operation
-    return Table(columns, tuple(map(_spot, one.spots)), f"{operation} predicted from {peaks_text(one)}")
-
-
-def _spot(spot: Spot) -> tuple[Words, ...]:
-    limiter = spot.checked.measured.limiter
-    return (
-        spot.checked.prediction.case,
-        fmt.bare_intensity(spot.predicted_intensity),
-        fmt.si(spot.predicted_flop_per_s, "FLOP/s"),
-        Span(spot.predicted_bound, spot.predicted_bound),
-        fmt.si(spot.flop_per_s, "FLOP/s"),
-        Span(f"{min(spot.reached or 0.0, 1.0):.4f}", spot.predicted_bound),
-        fmt.percent(spot.reached),
-        fmt.bare_intensity(spot.intensity_flop_per_byte),
-        limiter[0] if limiter else fmt.MISSING,
-    )
-
-
-def peaks_text(one: Along) -> str:
-    """Name the two roofs that the prediction uses."""
-    flop, moved = fmt.si(one.peaks.flop_per_s, "FLOP/s"), fmt.si(one.peaks.bytes_per_s, "B/s")
-    ridge = fmt.intensity(one.peaks.ridge_flop_per_byte)
-    return f"{resource_label(one.pipe)} {flop} and DRAM {moved}, {ORIGINS[one.peaks.origin]}; they meet at {ridge}"
-
-
 def _order_of(prediction: Prediction) -> tuple[str, str, float, str]:
     """Sort the cases of one program and type together, in order of their work."""
     size = prediction.flop or prediction.moved_bytes or 0.0
     dtype = "" if LADDERS & prediction.parameters.keys() else prediction.dtype
     return prediction.operation, dtype, size, prediction.case
-
-
-def _without_parts(checked: Iterable[Checked]) -> list[Checked]:
-    """Leave out kernels with their own table, which a workload predicts one by one."""
-    every = [*checked]
-    parts = {(one.digest, rule.kernel) for one in every for rule in one.prediction.parts}
-    return [one for one in every if (one.digest, one.kernel) not in parts]
 
 
 def _report_names(reports: Iterable[AnalyzedReport]) -> dict[str, str]:
