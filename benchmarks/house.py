@@ -72,7 +72,7 @@ CAPABILITIES = {
     "ground": ("*.py",),
     "reading": ("ingest",),
     "collecting": (
-        *("collect", "api/profiling.py", "api/marking.py", "api/magic.py"),
+        *("collect", "api/profiling.py", "api/marking.py"),
         *(f"cli/commands/{name}.py" for name in ("collect", "profile", "calibrate", "doctor", "metrics")),
     ),
     "workloads": ("workloads", "cli/commands/workloads.py", "report/text/workloads.py"),

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from report import ARGUMENTS, NAMES
 
-from rooflens.cli.commands.viewer import _server
+from rooflens.cli.commands.viewer import server_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Playwright
@@ -65,7 +65,7 @@ def main() -> int:
                 print("viewer: not measured, as it could not be built")
                 return 0 if done.returncode == NOT_HAD else 1
         seen: dict[str, list[float]] = defaultdict(list)
-        with _server(folder, 0) as server, sync_playwright() as driver:
+        with server_of(folder, 0) as server, sync_playwright() as driver:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             for _ in range(given.runs):
                 for name, value in measured(driver, chromium, f"http://127.0.0.1:{server.server_port}/").items():

@@ -19,7 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rooflens.api.comparison import Comparison, KernelChange, compare
     from rooflens.api.kernel import Kernel
-    from rooflens.api.magic import load_ipython_extension
     from rooflens.api.opening import open  # noqa: A004 - the verb of the whole API, as in `rl.open`
     from rooflens.api.profiling import profile
     from rooflens.api.program import Program
@@ -69,7 +68,6 @@ _PLACES = {
     "figure": "api.verbs",
     "gpus": "api.verbs",
     "ingest_reports": "api.verbs",
-    "load_ipython_extension": "api.magic",
     "open": "api.opening",
     "predict": "api.verbs",
     "profile": "api.profiling",

@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from support.traces import kernel, write_trace
 
-from rooflens.cli.commands.viewer import _server
+from rooflens.cli.commands.viewer import server_of
 from rooflens.cli.group import main
 
 ROOT = Path(__file__).parents[1]
@@ -166,7 +166,7 @@ def test_the_folder_is_served_to_this_machine_alone(tmp_path: Path) -> None:
     """Files come from 127.0.0.1, modules and wasm as types that browsers run."""
     for name in ("manifest.json", "pyodide.mjs", "pyodide.asm.wasm"):
         (tmp_path / name).write_bytes(b"{}")
-    with _server(tmp_path, 0) as server:
+    with server_of(tmp_path, 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         assert server.server_address[0] == "127.0.0.1"
         kinds = []

@@ -120,7 +120,7 @@ class Profile:
 
         program = _command()
         target = command_target(program)
-        output = self._output or kept_folder(keeps_failures=True) / f"{target.name}.{self._number}.ncu-rep"
+        output = self._output or _kept_folder() / f"{target.name}.{self._number}.ncu-rep"
         told = json.dumps([self._number, _reports])
         collection = Collection(program=(), output=output, from_start=False, environment={WANTED: told})
         request = Request(target, collection, self._tier, ncu_path=self._ncu, timeout_s=self._timeout_s)
@@ -256,25 +256,21 @@ def _command() -> tuple[str, ...]:
     arguments = sys.orig_argv[1:]
     is_script = hasattr(sys.modules["__main__"], "__file__") or "-c" in arguments
     if notebook.shell() is not None or not is_script:
-        hint = "in a notebook, `%load_ext rooflens` and `%%rooflens` profile a cell; else put it into a script"
+        hint = "in a notebook, write the cell with `%%writefile cell.py`, then `!rooflens profile -- python cell.py`"
         raise UsageError("only a script can be run again under ncu", hint)
     return sys.executable, *arguments
 
 
-def kept_folder(*, keeps_failures: bool) -> Path:
-    """Make a folder for a temporary report, removed when this program ends.
-
-    Args:
-        keeps_failures: Keep the folder if collecting failed: the error names the log in it, to be read afterwards.
-    """
+def _kept_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="rooflens-"))
-    atexit.register(_remove, folder, keeps_failures=keeps_failures)
+    atexit.register(_remove, folder)
     return folder
 
 
-def _remove(folder: Path, *, keeps_failures: bool) -> None:
+def _remove(folder: Path) -> None:
+    """Remove the folder of a temporary report, unless collecting failed: the error names the log in it."""
     from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, LOG_SUFFIX
 
     is_failure = any(file.name.endswith((LOG_SUFFIX, INCOMPLETE_SUFFIX)) for file in folder.glob("*"))
-    if not (keeps_failures and is_failure):
+    if not is_failure:
         shutil.rmtree(folder, ignore_errors=True)

@@ -77,6 +77,7 @@ PREDICT = click.option(
 READER = click.option(
     "--reader",
     type=click.Choice(["auto", "direct", "ncu-report"]),
+    hidden=True,  # for who doubts our reader: nobody else needs to choose
     help="Reader of reports: rooflens with instruction text from NVIDIA's module (auto), rooflens without that module "
     "(direct), or the module alone.  [default: auto]",
 )

@@ -98,7 +98,6 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         "--gpu",
         "--thresholds",
         "--without-nvidia",
-        "--reader",
         "--raw",
         "--executor",
     ),

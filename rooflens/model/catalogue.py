@@ -972,7 +972,7 @@ CHECKED = fixed(
         "class of most of the time",
         value=lambda checked: checked.measured.limiter and checked.measured.limiter[0],
     ),
-    Key("gaps", TEXTS, "why they differ, in sentences", value=lambda checked: [gap.text for gap in checked.gaps]),
+    Key("gaps", TEXTS, "keys of what may explain the differences, such as `read_again`"),
 )
 """A prediction with its measurement."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -99,17 +98,6 @@ def test_what_a_failure_names_is_there_when_the_program_has_ended(
     assert all(str(path) in done.stderr for path in left)
 
 
-def test_a_notebook_leaves_nothing_when_its_kernel_ends(tmp_path: Path) -> None:
-    """In a notebook, whose user has read the error, the folder with its log is deleted when the kernel ends."""
-    code = (
-        "from rooflens.api.profiling import kept_folder\n"
-        "(kept_folder(keeps_failures=False) / 'cell.ncu.log').write_text('said')"
-    )
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)  # noqa: S603 - ours
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_ncu_looks_at_the_part_alone(tmp_path: Path) -> None:
     """The command line of ncu waits for the program's own mark."""
     collection = Collection(program=("a",), output=tmp_path / "a.ncu-rep", metrics=("m",), from_start=False)
@@ -140,11 +128,11 @@ def test_a_machine_without_a_driver_has_nothing_to_mark(monkeypatch: pytest.Monk
 
 
 def test_only_a_script_can_be_profiled_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A notebook is referred to the magic; an unknown tier and a coroutine are refused at once."""
+    """A notebook is told to write the cell to a file; an unknown tier and a coroutine are refused at once."""
     monkeypatch.setattr("rooflens.api.notebook.shell", object)
     with pytest.raises(UsageError) as raised, rl.profile():
         pass
-    assert "%%rooflens" in raised.value.hint
+    assert "%%writefile" in raised.value.hint
     with pytest.raises(UsageError, match="no tier `all`"):
         rl.profile(tier="all")  # type: ignore[call-overload]
 

@@ -18,7 +18,7 @@ from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.compare.compare import Change
 from rooflens.model.compare.ladder import Ladder
-from rooflens.model.compare.pairing import pair_programs, warnings
+from rooflens.model.compare.pairing import pair_sides, warnings
 from rooflens.model.records import AnalyzedReport, Rule
 from rooflens.writing.answers import of_comparison
 
@@ -100,7 +100,7 @@ def pair_of(base: Path, head: Path) -> Pair:
         names = {kernel.index: kernel.name for kernel in loaded.kernels}
         reports.append(Report(path, stored, names, {kernel.index: kernel.rules for kernel in loaded.kernels}))
         sides.append([AnalyzedReport(loaded.run, tuple(analyze(kernel) for kernel in loaded.kernels))])
-    (pair,) = pair_programs(sides[0], sides[1], ("base", "head")).pairs
+    (pair,) = pair_sides((sides[0], sides[1]), ("base", "head"))[0]
     compared = replace(pair, warnings=tuple(warnings(pair)))
     return Pair(reports[0], reports[1], compared, of_comparison([compared]).text("html"))
 

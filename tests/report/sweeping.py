@@ -73,22 +73,6 @@ def ladder() -> list[Report]:
     ]
 
 
-def attention_ladder() -> list[Report]:
-    """Make a report of every rung: the first one has three kernels, of which softmax does next to no FLOP."""
-    flop, scores_bytes = 4.0 * 16 * 4096**2 * 64, 4.0 * 16 * 4096**2
-    naive = [
-        done(flop / 2, 1.1 * scores_bytes, 110e3, name="attention_01_scores"),
-        done(flop / 100, 2.0 * scores_bytes, 1.6e3, name="attention_01_softmax"),
-        done(flop / 2, 1.1 * scores_bytes, 7e3, name="attention_01_values"),
-    ]
-    online = done(1.04 * flop, 7e7, 5.5e3, "fp32", "compute", name="attention_02_online_softmax")
-    tensor = done(1.04 * flop, 4.5e7, 420.0, "tensor_fp16", "compute", name="attention_03_tensor_core")
-    cases = [case.name for case in find_workload("attention_ladder").cases]
-    return [
-        ("attention_ladder", case, kernels) for case, kernels in zip(cases, (naive, [online], [tensor]), strict=True)
-    ]
-
-
 def the_sweep(reports: Iterable[Report]) -> Sweep:
     """Return the only sweep of a page."""
     (sweep,) = find_sweeps(make_page(reports))

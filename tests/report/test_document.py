@@ -9,7 +9,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from rooflens.analyzing import analyze_paths
-from rooflens.model.compare.pairing import checked, pair_programs
+from rooflens.model.compare.pairing import checked, pair_sides
 from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import the_operation
 from rooflens.model.roofline.datasheets import load_datasheets, the_datasheet
@@ -53,7 +53,7 @@ def documents(fixtures: Path) -> dict[str, Document]:
     analyses = [analysis for report in reports for analysis in report.analyses]
     kernels = summarize(analyses)
     content = build_content(reports[:1], "MW", default_thresholds())
-    pairs = pair_programs(reports[:1], reports[1:], ("before", "after")).pairs
+    pairs = pair_sides((reports[:1], reports[1:]), ("before", "after"))[0]
     gemm = swept(the_operation("gemm"), {"m": "128:4096:x4", "n": "m", "k": "m"}, "bf16", the_datasheet("h100-sxm"))
     return {
         "analyze": overview(content, "terminal", Asked(place=("a.ncu-rep",))),

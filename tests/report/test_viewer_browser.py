@@ -23,7 +23,7 @@ from support.packing import pack, packed
 from support.printing import printed
 from support.traces import kernel, write_trace
 
-from rooflens.cli.commands.viewer import _server
+from rooflens.cli.commands.viewer import server_of
 from rooflens.cli.group import main
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def built(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:  
 @pytest.fixture(scope="module")
 def address(built: Path) -> Iterator[str]:
     """Serve it as `rooflens viewer` does."""
-    with _server(built, 0) as server:
+    with server_of(built, 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()

@@ -65,7 +65,7 @@ def ladder_kernels() -> dict[int, KernelSpec]:
     return found
 
 
-def record_ladder(folder: Path, *, with_cublas: bool = True) -> list[Path]:
+def record_ladder(folder: Path) -> list[Path]:
     """Write a report and an un-profiled run for each rung; return the reports in order."""
     written = []
     for number, kernel in ladder_kernels().items():
@@ -84,7 +84,7 @@ def record_ladder(folder: Path, *, with_cublas: bool = True) -> list[Path]:
                 launches=ITERATIONS,
                 source="workload",
                 iterations=ITERATIONS,
-                cublas_ns=CUBLAS_NS[dtype] * ITERATIONS if with_cublas else None,
+                cublas_ns=CUBLAS_NS[dtype] * ITERATIONS,
             ),
         )
         written.append(path)

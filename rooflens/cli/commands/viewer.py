@@ -38,7 +38,7 @@ def viewer(folder: Path, *, port: int, opened: bool) -> None:
             f"there is no viewer in `{folder}`",
             "build it in a clone of rooflens with `make viewer`, and name its folder: `rooflens viewer out/viewer`",
         )
-    with _server(folder, port) as server:
+    with server_of(folder, port) as server:
         address = f"http://127.0.0.1:{server.server_port}/"
         say(f"serving `{folder}` at {address}, until Control-C")
         if opened and click.launch(address) != 0:
@@ -46,7 +46,7 @@ def viewer(folder: Path, *, port: int, opened: bool) -> None:
         server.serve_forever()
 
 
-def _server(folder: Path, port: int) -> ThreadingHTTPServer:
+def server_of(folder: Path, port: int) -> ThreadingHTTPServer:
     """Listen on 127.0.0.1.
 
     Raises:

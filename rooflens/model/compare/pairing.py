@@ -54,14 +54,6 @@ Matched = tuple[str, Side, Side]
 """A program, and both of its sides."""
 
 
-class Pairing(Struct, frozen=True):
-    """The programs found on both sides, and those that only one side has."""
-
-    pairs: tuple[Ladder, ...]
-    only_base: tuple[str, ...]
-    only_head: tuple[str, ...]
-
-
 class Unpaired(Struct, frozen=True):
     """Programs that one side has and another lacks.
 
@@ -76,23 +68,6 @@ class Unpaired(Struct, frozen=True):
     def words(self) -> str:
         """Say it in a line."""
         return f"only {self.where} has: {', '.join(self.programs)}"
-
-
-def pair_programs(
-    base: Sequence[AnalyzedReport],
-    head: Sequence[AnalyzedReport],
-    labels: tuple[str, str],
-    threshold: float = DEFAULT_THRESHOLD,
-) -> Pairing:
-    """Group the reports of each side by program, and pair the programs by name.
-
-    Where each side holds one program, its name does not matter.
-
-    Raises:
-        InputError: The sides have no program in common.
-    """
-    matched, *alone = _matched(base, head, labels)
-    return Pairing(tuple(ladder(name, sides, threshold) for name, *sides in matched), *alone)
 
 
 def _matched(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -32,7 +31,6 @@ from rooflens.model.verdict_classes import Bound, bound_of
 
 Limiter = tuple[str, str | None]
 """Class as it is shown (`latency?` if it is open), and resource."""
-Topic = Literal["scope", "work", "type", "bytes", "time", "limiter"]
 
 _ONE_OF_EACH = re.compile(r"(?:^|\s)--filter-mode[ =]per-launch-config(?:\s|$)")
 _IN_RANGE = re.compile(r"(?:^|\s)--nvtx-include[ =]\S")
@@ -127,8 +125,6 @@ class Measured(Struct, frozen=True):
     work: float | None
     work_of: Mapping[str, float]
     level_bytes: Mapping[str, float | None]
-    read_bytes: float | None
-    written_bytes: float | None
     time_ns: float | None
     limiter: Limiter | None
     limiter_share: float | None
@@ -173,34 +169,13 @@ class PredictedTimes(Struct, frozen=True):
         return max((time_ns for time_ns in (self.math_ns, self.memory_ns) if time_ns is not None), default=None)
 
 
-class Gap(Struct, frozen=True):
-    """One difference between predicted and measured, or their agreement, in sentences.
-
-    Attributes:
-        topic: What it is about; `scope` is which part of the program was profiled.
-        finding: A sentence with the numbers.
-        reasons: Sentences that explain it, as far as the counters show.
-        as_predicted: True if both agree.
-    """
-
-    topic: Topic
-    finding: str
-    reasons: tuple[str, ...] = ()
-    as_predicted: bool = False
-
-    @property
-    def text(self) -> str:
-        """All sentences in a row."""
-        return " ".join((self.finding, *self.reasons))
-
-
 class Checked(Struct, frozen=True):
     """A prediction with its measurement.
 
     Attributes:
         digest: The report that was measured.
         at_least: The measured amounts are lower bounds: equal launches were profiled once, and work is missing.
-        gaps: Differences and agreements, by topic.
+        gaps: Keys of what may explain the differences.
         kernel: Pattern of the kernels; None for a whole report.
     """
 
@@ -210,7 +185,7 @@ class Checked(Struct, frozen=True):
     times: PredictedTimes
     coverage: Coverage = field(default_factory=Coverage)
     at_least: bool = False
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[str, ...] = ()
     kernel: str | None = None
 
     @property
@@ -316,8 +291,6 @@ def measure(prediction: Prediction, analyses: Sequence[Analysis], coverage: Cove
         work=sum(work_of.values()) * share if is_counted else None,
         work_of={name: amount * share for name, amount in work_of.items()},
         level_bytes={name: total(_bytes_at(name)) for name in LEVELS},
-        read_bytes=total(lambda one: one.kernel.counters.get("dram_read_bytes")),
-        written_bytes=total(lambda one: one.kernel.counters.get("dram_write_bytes")),
         time_ns=total(lambda one: one.kernel.duration_ns),
         limiter=limiter,
         limiter_share=limiter_share,

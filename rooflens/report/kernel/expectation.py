@@ -6,13 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from rooflens.globs import covers
 from rooflens.model.predict.compared import Compared
-from rooflens.model.predict.measured import Checked, Topic, compared
+from rooflens.model.predict.measured import Checked, compared
 from rooflens.model.records import Analysis, PredictedQuantity
 from rooflens.report.document import Document, Paragraph, Span, Words
-from rooflens.report.words.expectations import cells_of, compared_table, limiter_cells, title_of
+from rooflens.report.words.expectations import (
+    REASONS,
+    cells_of,
+    compared_table,
+    limiter_cells,
+    limiter_reason,
+    title_of,
+)
 
-_TOPICS: Mapping[PredictedQuantity, Topic] = {"work": "work", "dram_bytes": "bytes"}
-"""Quantity -> the topic of the gap that explains its difference."""
+_TOPICS: Mapping[PredictedQuantity, str] = {"work": "work", "dram_bytes": "bytes"}
+"""Quantity -> the topic of the reasons for its difference."""
 
 
 def predicted(checked: Checked, analysis: Analysis, *, is_whole: bool) -> Document:
@@ -49,14 +56,13 @@ def checked_for(digest: str, name: str, predictions: Iterable[Checked]) -> Check
 
 def _of_whole(checked: Checked) -> Iterator[tuple[Words, ...]]:
     """Yield the rows of a kernel that is all of its report."""
-    why = {gap.topic: gap.reasons for gap in checked.gaps if not gap.as_predicted}
+    reasons = [REASONS[key] for key in checked.gaps]
     for row in checked.rows:
         yield cells_of(row, at_least=checked.at_least)
-        topic = _TOPICS.get(row.name)
-        yield from ((reason,) for reason in (why.get(topic, ()) if topic else ())[:1])
+        yield from [(sentence,) for topic, sentence in reasons if topic == _TOPICS.get(row.name)][:1]
     yield from limiter_cells(checked)
-    if checked.prediction.bound and "limiter" in why and checked.prediction.why:
-        yield (f"Expected because: {checked.prediction.why}.",)
+    if why := limiter_reason(checked):
+        yield (why,)
 
 
 def _of_launch(checked: Checked, analysis: Analysis, launches: int = 1) -> list[Compared]:

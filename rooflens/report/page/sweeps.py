@@ -1,7 +1,7 @@
-"""Sweeps and ladders: the cases of a program on one GPU in the order of a size, as a table and a chart.
+"""Sweeps: the cases of a program on one GPU in the order of a size, as a table and a chart.
 
-Reports of one program and type belong together where all that differs between them are sizes that rise together; a
-ladder, whose steps are numbered, is a sweep whatever the types of its steps. A dot is a sum over sums: FLOP of a
+Reports of one program and type belong together where all that differs between them are sizes that rise together; the
+numbered versions of a program are a sweep whatever their types. A dot is a sum over sums: FLOP of a
 report's kernels over their bytes and over their time.
 """
 
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.predict.measured import Checked
-from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, ratio, timed
+from rooflens.model.records import Analysis, ratio
 from rooflens.model.roofline.roofs import RoofLine, RoofSet, pipe_roofs
 from rooflens.model.summary import identity
 from rooflens.report.content import Content
@@ -45,12 +45,14 @@ class Step(Struct, frozen=True):
         short: The same where there is little room: `128`.
         keys: Keys of its launches that are drawn on the page, the longest first.
         checked: Its prediction with its measurement.
+        cublas_share: Speed as a part of cuBLAS's at the same type, both without the profiler; None if not timed.
     """
 
     label: str
     short: str
     keys: tuple[str, ...]
     checked: Checked
+    cublas_share: float | None = None
 
     @property
     def bound(self) -> str:
@@ -121,6 +123,11 @@ class Sweep(Struct, frozen=True):
         return tuple(step for step in self.steps if step.is_placed)
 
     @property
+    def has_cublas(self) -> bool:
+        """True where cuBLAS was timed beside a case."""
+        return any(step.cublas_share is not None for step in self.steps)
+
+    @property
     def ridges(self) -> tuple[tuple[RoofLine, float], ...]:
         """Each flat roof with the intensity from which it is the lower one."""
         return tuple((pipe, pipe.peak / self.memory.peak) for pipe in self.pipes) if self.memory else ()
@@ -133,6 +140,7 @@ class _Report(Struct, frozen=True):
     analyses: tuple[Analysis, ...]
     gpu: str
     keys: tuple[str, ...]
+    cublas_share: float | None
 
     @property
     def parameters(self) -> Mapping[str, int]:
@@ -158,15 +166,16 @@ def find_sweeps(content: Content) -> tuple[Sweep, ...]:
 
 def _reports(content: Content) -> Iterator[_Report]:
     """Pair each prediction with its kernels; a report of several GPUs has no one place."""
-    by_digest = {report.run.digest: report.analyses for report in content.reports}
+    by_digest = {report.run.digest: report for report in content.reports}
     keys: defaultdict[str, list[str]] = defaultdict(list)
     for launch in content.timed:
         keys[launch.analysis.kernel.digest].append(launch.key)
     for checked in content.predictions:
-        analyses = by_digest[checked.digest]
-        gpus = {identity(analysis)[0] for analysis in analyses}
+        report = by_digest[checked.digest]
+        gpus = {identity(analysis)[0] for analysis in report.analyses}
         if checked.kernel is None and len(gpus) == 1:
-            yield _Report(checked, analyses, gpus.pop(), tuple(keys[checked.digest]))
+            cublas_share = report.unprofiled.cublas_share if report.unprofiled else None
+            yield _Report(checked, report.analyses, gpus.pop(), tuple(keys[checked.digest]), cublas_share)
 
 
 def _sweep(reports: Sequence[_Report], roofs: Mapping[str, RoofSet]) -> Sweep | None:
@@ -205,134 +214,10 @@ def _step(report: _Report, varied: str) -> Step:
     case = report.checked.prediction.case
     if varied in LADDERS:
         name = case.partition("_")[2].replace("_", " ")
-        return Step(f"{value} {name}".strip(), str(value), report.keys, report.checked)
-    return Step(f"{varied} = {value:,}", f"{value:,}", report.keys, report.checked)
-
-
-_ISSUE = "issue"
-
-
-class Unit(Struct, frozen=True):
-    """A memory level, the issue slots, or a pipe: one column of a ladder."""
-
-    name: str
-    is_memory: bool
-
-
-class Rung(Struct, frozen=True):
-    """One version of the program.
-
-    Attributes:
-        cublas_share: Speed as a part of cuBLAS's at the same type, both without the profiler; None if not timed.
-        time_ns: Kernel time of one iteration without the profiler; None if not timed.
-        step_up: How much faster it is than the rung before, without the profiler; None for the first.
-        shares: Busy part of each unit by its name, weighted by time; None if the report does not tell.
-        busiest: The unit that its longest kernel is said to keep busiest; None if no share is known.
-        roof: The unit whose roof is above it in the plane.
-    """
-
-    step: Step
-    cublas_share: float | None
-    time_ns: float | None
-    step_up: float | None
-    shares: Mapping[str, float | None]
-    busiest: str | None
-    roof: str | None
-
-
-class Ladder(Struct, frozen=True):
-    """All versions of a program, in order."""
-
-    units: tuple[Unit, ...]
-    rungs: tuple[Rung, ...]
-
-    @property
-    def has_cublas(self) -> bool:
-        """True where cuBLAS was timed for a rung."""
-        return any(rung.cublas_share is not None for rung in self.rungs)
-
-    @property
-    def is_timed(self) -> bool:
-        """True where a rung was timed without the profiler."""
-        return any(rung.time_ns is not None for rung in self.rungs)
-
-    @property
-    def longest_share(self) -> float:
-        """The largest part of cuBLAS's speed, at least 1: the length of the longest bar."""
-        return max(1.0, *(rung.cublas_share or 0.0 for rung in self.rungs))
-
-    @property
-    def way(self) -> tuple[str, ...]:
-        """The busiest units in the order in which they take over."""
-        busiest = [rung.busiest for rung in self.rungs if rung.busiest is not None]
-        return tuple(name for at, name in enumerate(busiest) if at == 0 or busiest[at - 1] != name)
-
-
-def ladder_of(sweep: Sweep, content: Content) -> Ladder | None:
-    """Read a sweep as a ladder; None if its cases are not versions of a program."""
-    if sweep.varied not in LADDERS:
-        return None
-    reports = {report.run.digest: report for report in content.reports}
-    mine = [reports[step.checked.digest] for step in sweep.steps]
-    units = _units([analysis for report in mine for analysis in timed(report.analyses)])
-    rungs: list[Rung] = []
-    for step, report in zip(sweep.steps, mine, strict=True):
-        rungs.append(_rung(step, report, units, sweep, rungs[-1] if rungs else None))
-    return Ladder(units, tuple(rungs))
-
-
-def _units(analyses: Sequence[Analysis]) -> tuple[Unit, ...]:
-    """Choose the columns: levels from the far one to the near one, issue slots, what is busiest, what did the work."""
-    memory = [Unit(name, is_memory=True) for name in LEVELS if any(a.levels[name].share is not None for a in analyses)]
-    busiest = [a.verdict.bottleneck.resource for a in analyses if a.verdict.bottleneck is not None]
-    work = [name for a in analyses for name, pipe in a.pipes.items() if pipe.is_arithmetic and pipe.amount]
-    issue = [_ISSUE] if any(_share(a, _ISSUE) is not None for a in analyses) else []
-    others = [name for name in busiest if name is not None and name not in LEVELS and name not in work]
-    return (*memory, *(Unit(name, is_memory=False) for name in dict.fromkeys([*issue, *others, *work])))
-
-
-def _rung(step: Step, report: AnalyzedReport, units: Sequence[Unit], sweep: Sweep, before: Rung | None) -> Rung:
-    run = report.unprofiled
-    time_ns = run.kernel_ns / run.iterations if run is not None and run.kernel_ns else None
-    shares = {unit.name: _mean(timed(report.analyses), unit.name) for unit in units}
-    return Rung(
-        step=step,
-        cublas_share=run.cublas_share if run is not None else None,
-        time_ns=time_ns,
-        step_up=ratio(before.time_ns, time_ns) if before is not None else None,
-        shares=shares,
-        busiest=_busiest(timed(report.analyses)),
-        roof=_roof(step, sweep),
-    )
-
-
-def _mean(analyses: Iterable[Analysis], name: str) -> float | None:
-    """Weight a unit's share by the time of the kernels; None if one of them does not tell."""
-    parts = [(_share(analysis, name), analysis.gpu_time_ns or 0.0) for analysis in analyses]
-    total_ns = sum(time_ns for _, time_ns in parts)
-    if not total_ns or any(share is None for share, _ in parts):
-        return None
-    return sum((share or 0.0) * time_ns for share, time_ns in parts) / total_ns
-
-
-def _busiest(analyses: Iterable[Analysis]) -> str | None:
-    longest = max(analyses, key=lambda analysis: analysis.gpu_time_ns or 0.0, default=None)
-    found = longest.verdict.bottleneck if longest is not None else None
-    return found.resource if found is not None else None
-
-
-def _share(analysis: Analysis, name: str) -> float | None:
-    if name in analysis.levels:
-        return analysis.levels[name].share
-    return analysis.pipes[name].share if name in analysis.pipes else None
-
-
-def _roof(step: Step, sweep: Sweep) -> str | None:
-    """Name what bounds it at its intensity: DRAM left of the ridge of its pipe, that pipe right of it."""
-    roof, times = step.roof_at(step.intensity_flop_per_byte), step.checked.times
-    if roof is None or sweep.memory is None:
-        return None
-    return "dram" if roof != times.peak_per_s else times.pipe
+        label, short = f"{value} {name}".strip(), str(value)
+    else:
+        label, short = f"{varied} = {value:,}", f"{value:,}"
+    return Step(label, short, report.keys, report.checked, report.cublas_share)
 
 
 DOT_PART = 0.2
@@ -412,7 +297,7 @@ def sweeps(page: Content) -> Markup:
     shown = [(sweep, _figure(f"sweep-{i}", sweep, page, groups)) for i, sweep in enumerate(found[:MAX_SWEEPS])]
     return render(
         "report/sweeps",
-        shown=[(sweep, figure, ladder_of(sweep, page)) for sweep, figure in shown],
+        shown=shown,
         left_out=len(found) - len(shown),
     )
 

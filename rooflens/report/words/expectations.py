@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any
 
 from rooflens import format as fmt
 from rooflens.model.catalogue import COMPARED, Key
-from rooflens.model.predict.along import Along, Origin, Spot, find_along
-from rooflens.model.predict.compared import Compared
+from rooflens.model.predict.compared import Compared, time_words
 from rooflens.model.predict.measured import Checked, Prediction, is_expected
 from rooflens.model.records import AnalyzedReport, PredictedQuantity
 from rooflens.model.roofline.unit_names import resource_label
@@ -50,11 +50,41 @@ LABELS: Mapping[PredictedQuantity, str] = {
 }
 """What a row is called; work is called by its unit."""
 
-ORIGINS: Mapping[Origin, str] = {
-    "calibrated": "as a calibration of this GPU measured them",
-    "datasheet": "by the datasheet, at the profiled clock",
-    "report": "as the report has them",
-}
+REASONS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "failed": ("scope", "A kernel failed while being profiled: nothing can be compared."),
+        "launches_profiled_once": ("scope", "Each distinct launch was profiled once: more may have run."),
+        "whole_program_profiled": ("scope", "The profile is not limited to an NVTX range: it may include set-up."),
+        "work_not_counted": ("work", "This report does not count all of the work: see the flags of its kernels."),
+        "work_beside_tensor": ("work", "The tensor pipes did what the formula counts; more ran on CUDA cores."),
+        "uneven_tiles": ("work", "A size is not a multiple of 64, so padded tiles may be part of it."),
+        "edge_of_mask": ("work", "Tiles on the edge of the mask may be computed in full."),
+        "padded_or_repeated": ("work", "Padded tiles, masked tiles or recomputation may be the reason."),
+        "several_instructions": (
+            "work",
+            "Special functions (MUFU) ran too: a root or a division may take several instructions.",
+        ),
+        "counted_high": ("work", "The counters may show more than was done: see the flags of its kernels."),
+        "special_not_counted": ("work", "Special functions (MUFU) ran, which do not count as FLOPs."),
+        "comparisons_not_counted": ("work", "Comparisons, selects and conversions do not count as FLOPs."),
+        "masked_tiles_skipped": ("work", "Fully masked tiles may have been skipped."),
+        "counted_low": ("work", "The counters lack a kind of work that ran: see the flags of its kernels."),
+        "tf32_disabled": ("type", "It ran on FP32: TF32 may be disabled."),
+        "rounded_to_tf32": ("type", "It ran on the tensor pipe: operands were rounded to TF32."),
+        "another_type": ("type", "Much of the work ran on a pipe of another type than predicted."),
+        "bytes_not_measured": ("bytes", "The bytes at DRAM were not measured."),
+        "larger_pieces": ("bytes", "DRAM moved more than the SMs asked of L2: it may be fetched in larger pieces."),
+        "read_again": ("bytes", "More than the compulsory bytes moved between SMs and L2: operands are read again."),
+        "larger_than_l2": ("bytes", "The compulsory bytes do not fit in L2."),
+        "passed_between_launches": ("bytes", "Data passed between the launches may go through DRAM."),
+        "output_stayed_in_l2": ("bytes", "The output stayed in L2: little of what was written to it went on to DRAM."),
+        "caches_kept": ("bytes", "Caches were not flushed before each kernel: inputs may have been in L2 already."),
+        "fits_l2": ("bytes", "All of it fits in L2, where some of it may have stayed."),
+        "too_fast": ("time", "Not everything was profiled, or less work was done than predicted."),
+    }
+)
+"""Why a measurement may differ from its prediction -> what that is about, and its sentence; a reason with `may` is a
+likely one, which the counters cannot show."""
 
 
 def title_of(prediction: Prediction) -> str:
@@ -69,7 +99,7 @@ def sizes_text(parameters: Mapping[str, int]) -> str:
 
 def expectations_document(checked: Sequence[Checked], reports: Sequence[AnalyzedReport]) -> Document:
     """Show predictions beside measurements, and why they differ; nothing if nothing was predicted."""
-    alone = sorted(_without_parts(checked), key=lambda one: _order_of(one.prediction))
+    alone = sorted(checked, key=lambda one: _order_of(one.prediction))
     if not alone:
         return ()
     shown, names = alone[:MAX_SHOWN], _report_names(reports)
@@ -77,7 +107,6 @@ def expectations_document(checked: Sequence[Checked], reports: Sequence[Analyzed
     left_out = fmt.count(len(alone) - len(shown), "more prediction")
     return (
         Heading("Predicted against measured, for one iteration"),
-        *map(_along, find_along(checked, reports)),
         compared_table(rows),
         *_reasons(shown),
         *([Paragraph((f"{left_out} not shown.",), "note")] if len(alone) > len(shown) else []),
@@ -194,11 +223,21 @@ def _reasons(shown: Sequence[Checked]) -> Iterator[Block]:
 
 
 def _gap_lines(checked: Checked) -> Iterator[str]:
-    return (
-        f"{gap.topic}: {gap.text}"
-        for gap in checked.gaps
-        if gap.reasons or not gap.as_predicted or gap.topic == "time"  # which says whether to stop
-    )
+    yield from (f"{topic}: {sentence}" for topic, sentence in map(REASONS.__getitem__, checked.gaps))
+    times, time_ns = checked.times, checked.measured.time_ns
+    if times.floor_ns and time_ns and (time_ns >= times.floor_ns or not checked.at_least):
+        taken = time_words(time_ns / 1e9, times.floor_ns / 1e9, times.attainable, (times.math_ns or 0.0) / 1e9)
+        yield f"time: {taken}."
+    if why := limiter_reason(checked):
+        yield f"limiter: {why}"
+
+
+def limiter_reason(checked: Checked) -> str:
+    """Say why another limiter was expected; empty where it is as expected, or nobody wrote why."""
+    limiter, prediction = checked.measured.limiter, checked.prediction
+    if limiter is None or prediction.bound is None or not prediction.why or is_expected(limiter, prediction):
+        return ""
+    return f"{limiter_words(prediction.bound, prediction.resource)} was expected: {prediction.why}."
 
 
 def _method(checked: Checked, names: Mapping[str, str]) -> Folded:
@@ -242,57 +281,11 @@ def _published(checked: Checked) -> str:
     return " (published)" if checked.times.is_published else ""
 
 
-def _along(one: Along) -> Table:
-    """Show kernels along the roofline: the predicted rate at each intensity, and the measured one."""
-    columns = (
-        Column("kernel", fit="name"),
-        Column("FLOP/B", right=True, worth=4),
-        Column("predicted", right=True),
-        Column("by", worth=4),
-        Column("measured", right=True),
-        Column("of it", fit="bar", page=True),
-        Column("of it", right=True, worth=9),
-        Column("FLOP/B measured", right=True, worth=4),
-        Column("limiter"),
-    )
-    operation = one.spots[0].checked.prediction.operation
-    return Table(columns, tuple(map(_spot, one.spots)), f"{operation} predicted from {peaks_text(one)}")
-
-
-def _spot(spot: Spot) -> tuple[Words, ...]:
-    limiter = spot.checked.measured.limiter
-    return (
-        spot.checked.prediction.case,
-        fmt.bare_intensity(spot.predicted_intensity),
-        fmt.si(spot.predicted_flop_per_s, "FLOP/s"),
-        Span(spot.predicted_bound, spot.predicted_bound),
-        fmt.si(spot.flop_per_s, "FLOP/s"),
-        Span(f"{min(spot.reached or 0.0, 1.0):.4f}", spot.predicted_bound),
-        fmt.percent(spot.reached),
-        fmt.bare_intensity(spot.intensity_flop_per_byte),
-        limiter[0] if limiter else fmt.MISSING,
-    )
-
-
-def peaks_text(one: Along) -> str:
-    """Name the two roofs that the prediction uses."""
-    flop, moved = fmt.si(one.peaks.flop_per_s, "FLOP/s"), fmt.si(one.peaks.bytes_per_s, "B/s")
-    ridge = fmt.intensity(one.peaks.ridge_flop_per_byte)
-    return f"{resource_label(one.pipe)} {flop} and DRAM {moved}, {ORIGINS[one.peaks.origin]}; they meet at {ridge}"
-
-
 def _order_of(prediction: Prediction) -> tuple[str, str, float, str]:
     """Sort the cases of one program and type together, in order of their work."""
     size = prediction.flop or prediction.moved_bytes or 0.0
     dtype = "" if LADDERS & prediction.parameters.keys() else prediction.dtype
     return prediction.operation, dtype, size, prediction.case
-
-
-def _without_parts(checked: Iterable[Checked]) -> list[Checked]:
-    """Leave out kernels with their own table, which a workload predicts one by one."""
-    every = [*checked]
-    parts = {(one.digest, rule.kernel) for one in every for rule in one.prediction.parts}
-    return [one for one in every if (one.digest, one.kernel) not in parts]
 
 
 def _report_names(reports: Iterable[AnalyzedReport]) -> dict[str, str]:

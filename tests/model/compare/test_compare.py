@@ -11,7 +11,7 @@ from rooflens.errors import InputError
 from rooflens.model.compare.compare import Side, Spread, Timing
 from rooflens.model.compare.gate import Gate
 from rooflens.model.compare.ladder import Ladder, compare, with_pairs
-from rooflens.model.compare.pairing import checked, pair_programs, pair_sides, program_name, refusals, warnings
+from rooflens.model.compare.pairing import checked, pair_sides, program_name, refusals, warnings
 from rooflens.model.records import Analysis, AnalyzedReport, Run
 from rooflens.report.words.change import change_sentence, timing_words, total_sentence
 
@@ -170,8 +170,9 @@ def test_numbered_files_are_recordings_of_one_program() -> None:
     kernels = tuple(samples.every_verdict())
     base = [AnalyzedReport(named(f"a/gemm_{i}.ncu-rep"), kernels) for i in (1, 2, 3)]
     head = [AnalyzedReport(named(f"b/gemm-{i}.ncu-rep"), kernels) for i in (1, 2)]
-    pairing = pair_programs(base, head, ("a", "b"))
-    assert [len(one.recordings) for pair in pairing.pairs for one in (pair.base, pair.head)] == [3, 2]
+    assert [
+        len(one.recordings) for pair in pair_sides((base, head), ("a", "b"))[0] for one in (pair.base, pair.head)
+    ] == [3, 2]
 
 
 @for_all(
@@ -212,7 +213,7 @@ def test_a_report_is_called_as_the_user_named_it(before: tuple[str, ...], after:
     base, head = (
         [AnalyzedReport(named(file, digest=f"{file:x<64}"), kernels) for file in side] for side in (before, after)
     )
-    assert [one.program for one in pair_programs(base, head, ("a", "b")).pairs] == [program]
+    assert [one.program for one in pair_sides((base, head), ("a", "b"))[0]] == [program]
 
 
 def test_more_than_two_reports_are_called_by_what_their_names_share() -> None:
@@ -244,7 +245,7 @@ def test_two_named_reports_are_compared_where_nothing_tells() -> None:
     blocked = launched("gemm_blocked", 64, "gemm_blocked.csv")
 
     def between(base: list[AnalyzedReport]) -> Ladder:
-        (found,) = pair_programs(base, blocked, ("a", "b")).pairs
+        (found,) = pair_sides((base, blocked), ("a", "b"))[0]
         return found
 
     found = between(launched("gemm_tiled", 1024, "gemm_tiled.csv"))
@@ -262,23 +263,25 @@ def test_two_named_reports_are_compared_where_nothing_tells() -> None:
 def test_no_report_is_lost_where_names_meet() -> None:
     """Different programs with equal file names are distinguished by their folders."""
     one, other = tuple(samples.every_verdict()[:3]), tuple(samples.every_verdict()[3:])
-    base = [AnalyzedReport(named("base/a/app.ncu-rep"), one), AnalyzedReport(named("base/b/app.ncu-rep"), other)]
+    base = [AnalyzedReport(named("base/a/app.ncu-rep", digest="a"), one)]
+    base.append(AnalyzedReport(named("base/b/app.ncu-rep", digest="b"), other))
     head = [AnalyzedReport(named("head/b/app.ncu-rep"), other), AnalyzedReport(named("head/a/app.ncu-rep"), one)]
-    pairing = pair_programs(base, head, ("a", "b"))
-    assert [pair.program for pair in pairing.pairs] == ["a/app", "b/app"]
+    assert [pair.program for pair in pair_sides((base, head), ("a", "b"))[0]] == ["a/app", "b/app"]
     again = [
         AnalyzedReport(named("app.ncu-rep", digest=letter * 64), kernels)
         for letter, kernels in (("c", one), ("d", other))
     ]
-    assert len(pair_programs(again, again, ("a", "b")).pairs) == 2
+    assert len(pair_sides((again, again), ("a", "b"))[0]) == 2
 
 
 def test_recordings_on_different_gpus_are_no_repetition() -> None:
     """A median over two GPUs means nothing, so numbered reports of equal launches on two GPUs are two programs."""
     here = tuple(samples.every_verdict())
     there = tuple(replace(a, kernel=replace(a.kernel, gpu="Tesla T4")) for a in here)
-    reports = [AnalyzedReport(named("a/gemm_1.ncu-rep"), here), AnalyzedReport(named("a/gemm_2.ncu-rep"), there)]
-    assert [pair.program for pair in pair_programs(reports, reports, ("a", "b")).pairs] == ["gemm_1", "gemm_2"]
+    reports = [
+        AnalyzedReport(named(f"a/gemm_{at}.ncu-rep", digest=f"{at}"), ran) for at, ran in enumerate((here, there), 1)
+    ]
+    assert [pair.program for pair in pair_sides((reports, reports), ("a", "b"))[0]] == ["gemm_1", "gemm_2"]
 
 
 def test_a_recording_that_lacks_a_launch_does_not_look_faster() -> None:
@@ -303,9 +306,9 @@ def test_other_launches_are_another_program() -> None:
     one, other = tuple(samples.every_verdict()[:3]), tuple(samples.every_verdict()[3:])
     base = [AnalyzedReport(named("a/n_128.ncu-rep"), one), AnalyzedReport(named("a/n_256.ncu-rep"), other)]
     head = [AnalyzedReport(named("b/n_128.ncu-rep"), one), AnalyzedReport(named("b/n_512.ncu-rep"), other)]
-    pairing = pair_programs(base, head, ("a", "b"))
-    assert [pair.program for pair in pairing.pairs] == ["n_128"]
-    assert (pairing.only_base, pairing.only_head) == (("n_256",), ("n_512",))
+    pairs, unpaired = pair_sides((base, head), ("a", "b"))
+    assert [pair.program for pair in pairs] == ["n_128"]
+    assert [one.programs for one in unpaired] == [("n_256",), ("n_512",)]
 
 
 def test_sides_without_a_common_program_are_refused() -> None:
@@ -314,7 +317,7 @@ def test_sides_without_a_common_program_are_refused() -> None:
     base = [AnalyzedReport(named("a/x.ncu-rep"), one), AnalyzedReport(named("a/y.ncu-rep"), other)]
     head = [AnalyzedReport(named("b/z.ncu-rep"), one), AnalyzedReport(named("b/w.ncu-rep"), other)]
     with pytest.raises(InputError, match="no program in common"):
-        pair_programs(base, head, ("a", "b"))
+        pair_sides((base, head), ("a", "b"))
 
 
 def pair(base: Side, head: Side) -> Ladder:
@@ -377,6 +380,6 @@ def test_sides_that_hold_another_version_each_are_paired() -> None:
     kernels = tuple(samples.every_verdict())
     base = [AnalyzedReport(named("a/v4_gemm.ncu-rep"), kernels), AnalyzedReport(named("a/only.ncu-rep"), kernels)]
     head = [AnalyzedReport(named("b/v5_gemm.ncu-rep"), kernels), AnalyzedReport(named("b/new.ncu-rep"), kernels)]
-    pairing = pair_programs(base, head, ("a", "b"))
-    assert [pair.program for pair in pairing.pairs] == ["v4_gemm -> v5_gemm"]
-    assert (pairing.only_base, pairing.only_head) == (("only",), ("new",))
+    pairs, unpaired = pair_sides((base, head), ("a", "b"))
+    assert [pair.program for pair in pairs] == ["v4_gemm -> v5_gemm"]
+    assert [one.programs for one in unpaired] == [("only",), ("new",)]

@@ -9,6 +9,7 @@ from support.loops import for_all
 from support.snapshots import check_snapshot
 from sweeping import CHIP, Report, done, gemms, ladder, make_page, the_sweep
 
+from rooflens.model.unprofiled import Unprofiled
 from rooflens.report.page.page import render_page
 from rooflens.report.page.sweeps import CHOICES, find_sweeps, sweep_plane, sweep_spec, sweeps
 from rooflens.workloads.registry import load_workloads
@@ -55,6 +56,19 @@ def test_a_ladder_is_one_path_whatever_the_types_of_its_rungs() -> None:
     assert sweep.title == "gemm_ladder, fp32 and fp16: rung 1 to 8"
     assert [step.roof_at(1e6) for step in (sweep.steps[0], sweep.steps[-1])] == [19.5e12, 312e12]
     assert [ridge for _, ridge in sweep.ridges] == pytest.approx([312e12 / 1.555e12, 19.5e12 / 1.555e12])
+
+
+def test_cases_stand_beside_cublas_where_it_was_timed() -> None:
+    """A case has its part of cuBLAS's speed, both un-profiled; where cuBLAS was never timed there is no such column."""
+    page = make_page(ladder())
+    assert "cuBLAS" not in str(sweeps(page))
+    run = Unprofiled(wall_ns=4_000_000, kernel_ns=4_000_000, cublas_ns=3_000_000)
+    timed = replace(page, reports=(replace(page.reports[0], unprofiled=run), *page.reports[1:]))
+    (sweep,) = find_sweeps(timed)
+    assert [step.cublas_share for step in sweep.steps] == [0.75, *[None] * (len(sweep.steps) - 1)]
+    html = str(sweeps(timed))
+    assert "Of cuBLAS" in html
+    assert '<td class="n">75\u00a0%</td>' in html
 
 
 def test_types_and_gpus_have_paths_of_their_own() -> None:

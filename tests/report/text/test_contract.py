@@ -10,7 +10,7 @@ from support.snapshots import SWITCH
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.about import everything
-from rooflens.model.compare.pairing import checked, pair_programs
+from rooflens.model.compare.pairing import checked, pair_sides
 from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import the_operation
 from rooflens.model.roofline import datasheets
@@ -52,7 +52,7 @@ def test_comparisons_keep_to_their_schema(fixtures: Path) -> None:
     """A comparison of stored reports is valid; a document with a missing key is not."""
     files = [fixtures / "published" / f"GPU_workshop__MW_{name}.ncu-rep" for name in ("Baseline", "DivToMult")]
     base, head = analyze_paths(files).reports
-    ladders = checked(pair_programs([base], [head], ("before", "after")).pairs, anyway=True, hint="")
+    ladders = checked(pair_sides(([base], [head]), ("before", "after"))[0], anyway=True, hint="")
     document = json.loads(comparison.to_json(ladders))
     validator = Draft202012Validator(json.loads(comparison.schema_text()))
     validator.validate(document)
