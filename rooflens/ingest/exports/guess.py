@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from rooflens.format import si
 from rooflens.ingest.exports.kernels import ExportedKernel
+from rooflens.model.counters.memory import SM_COUNTS
 from rooflens.model.roofline.datasheets import Datasheet, load_datasheets
 
 _CC = "device__attribute_compute_capability"
-_SM_COUNTS = ("launch__sm_count", "device__attribute_multiprocessor_count")
 _BANDWIDTH = "dram__bytes.sum.per_second"
 _SM_CLOCK = "gpc__cycles_elapsed.avg.per_second"
 _DRAM_SHARE = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
@@ -49,11 +49,13 @@ class Guess(Struct, frozen=True):
         likely: GPUs of their compute capability, the best fit first.
         clues: What the guess rests on, in words.
         is_sure: Only the first GPU fits all clues, and there are clues besides the capability.
+        sm_count: SMs of each GPU that fits all clues; None if they differ.
     """
 
     likely: tuple[Datasheet, ...] = ()
     clues: tuple[str, ...] = ()
     is_sure: bool = False
+    sm_count: int | None = None
 
     @property
     def words(self) -> str:
@@ -83,12 +85,14 @@ def guess_gpu(kernels: Sequence[ExportedKernel]) -> Guess:
     fitting = [gpu for gpu in same if not misses[gpu.id]]
     telling = (clue.words for clue in clues if clue.words and not all(map(clue.fits, same)))
     words = (f"CC {capability}", *telling)
-    return Guess(tuple(likely), words, is_sure=len(fitting) == 1 and len(words) > 1)
+    sizes = {round(gpu.sm_count.value) for gpu in fitting}
+    sm_count = next(iter(sizes)) if len(sizes) == 1 else None
+    return Guess(tuple(likely), words, is_sure=len(fitting) == 1 and len(words) > 1, sm_count=sm_count)
 
 
 def _sms(kernels: Sequence[ExportedKernel]) -> Clue | None:
     """Use the number of SMs, or the waves of blocks, which depend on it."""
-    counts = {round(value) for kernel in kernels for name in _SM_COUNTS if (value := kernel.numbers.get(name))}
+    counts = {round(value) for kernel in kernels for name in SM_COUNTS if (value := kernel.numbers.get(name))}
     if len(counts) == 1:
         (count,) = counts
         return Clue(f"{count} SMs", lambda gpu: gpu.sm_count.value == count)

@@ -22,6 +22,7 @@ from rooflens.ingest.exports.same import assembled, merged, once
 from rooflens.ingest.exports.tables import HEAD_BYTES, Facts, is_export, lines_of, open_text, records
 from rooflens.ingest.exports.text import HEADER, is_text, text_rows
 from rooflens.ingest.exports.wide import wide_kernels
+from rooflens.model.counters.memory import SM_COUNTS
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of, matching_datasheets
 
 _OF_OCCUPANCY = ("launch__occupancy", "launch__waves", "sm__warps_active", "sm__maximum_warps")
@@ -164,7 +165,7 @@ class Export(Struct):
             yield kernel
 
     def _guessed(self, kernels: Sequence[ExportedKernel]) -> Sequence[ExportedKernel]:
-        """Fill in the GPU of launches that lack it, if exactly one fits and all ran on one device."""
+        """Fill in the GPU of launches that lack it, if exactly one fits and all ran on one device; else its SMs."""
         nameless = [kernel for kernel in kernels if GPU_NAME not in kernel.texts]
         self._capabilities |= dict.fromkeys(filter(None, map(capability_of, kernels)))
         self._opens = self._opens or any(
@@ -175,6 +176,10 @@ class Export(Struct):
         if self._guess.is_sure:
             for kernel in nameless:
                 kernel.texts[GPU_NAME] = f"{self._guess.likely[0].name}{GUESSED}"
+        elif self._guess.sm_count is not None:
+            for kernel in nameless:
+                if not any(name in kernel.numbers for name in SM_COUNTS):
+                    kernel.numbers[SM_COUNTS[0]] = float(self._guess.sm_count)
         return kernels
 
 

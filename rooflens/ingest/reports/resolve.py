@@ -397,7 +397,8 @@ def _ways_to_share(bases: Iterable[str], *, as_is: bool) -> Iterator[Way]:
     """Yield the ways that use percentages of a period; percentages of active cycles come last."""
     names = [name for base in bases for name in spellings(base)]
     yield from (Way((pct,), "share", pct) for name in names for pct in _pcts(name, "elapsed"))
-    for name in names:
+    # Active cycles of SMs are known more often than those of their sub-partitions.
+    for name in sorted(names, key=lambda name: name.startswith("smsp__")):
         for pct in _pcts(name, "active"):
             yield from _ways_while_active(pct, _PERCENT)
     for name in names if as_is else ():

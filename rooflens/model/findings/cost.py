@@ -88,8 +88,8 @@ def cost_of(facts: Facts, waste: Waste | None, bears_on: Collection[str], most: 
 
 
 def stalled(facts: Facts, reasons: Iterable[str]) -> float:
-    """Return the share of the warps' waiting that is for these reasons, 0 to 1; 0 if it was not sampled."""
-    return min(1.0, sum(facts.kernel.stalls.get(reason, 0.0) for reason in reasons))
+    """Return the share of the warps' time that they wait for these reasons, 0 to 1; 0 if it was not measured."""
+    return min(1.0, sum(facts.stall_shares.get(reason, 0.0) for reason in reasons))
 
 
 def speedup(facts: Facts, waste: Waste) -> float | None:

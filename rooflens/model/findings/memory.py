@@ -302,10 +302,13 @@ def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> W
     part = wasted * (own / (own + other + local) if own else 1.0)
     if sectors is None and (excess := _excess_of_all(facts)) is not None:
         part = min(part, excess)
+    moved_bytes, ideal = counters.get("dram_bytes"), counters.get("global_ideal_sectors")
+    touched = own + other + local if own else counters.get("global_touched_sectors")
+    if moved_bytes and touched:  # what DRAM moves beyond all these sectors went through the caches, too
+        part *= min(1.0, touched * SECTOR_BYTES / moved_bytes)
     parts = {"l1": _of_l1(facts, part), "l2": part}
     if side == "store" and sectors is None and (through := ratio(facts.shares.get("l2"), facts.shares.get("l1"))):
         parts["l1"] = min(parts["l1"], through)  # what is stored passes L2, too, and L2 is no busier than that
-    moved_bytes, ideal = counters.get("dram_bytes"), counters.get("global_ideal_sectors")
     if ideal is None and sectors:
         ideal = sectors * (1 - wasted) + other_sectors
     surplus = 1 - ideal * SECTOR_BYTES / moved_bytes if moved_bytes and ideal is not None else 0.0
@@ -600,6 +603,8 @@ def local_memory(facts: Facts) -> Found | None:
         noun, source = "memory instructions", "local / local and global memory instructions"
         if part is None and inst:
             part, noun, source = _of_instructions(facts, inst)
+        elif part is None and (part := _beyond_global(facts)) is not None:
+            noun, source = "bytes", "1 - sectors of global accesses x 32 / bytes of DRAM, at least"
     filled = _filled(facts)
     if part is None and filled:
         return _uncounted_local_memory(facts, filled)
@@ -639,6 +644,25 @@ def _of_instructions(facts: Facts, local: float) -> tuple[float | None, str, str
 
 
 _OF_ALL = "instructions"
+
+
+def _beyond_global(facts: Facts) -> float | None:
+    """Return the share of DRAM's bytes that global accesses cannot have moved, if local memory is all that is left.
+
+    None where little is, or where copies of whole tiles or textures may have moved it; so it is not told of chips with
+    TMA, nor where opcodes or local accesses are counted.
+    """
+    touched, moved_bytes = facts.counter("global_touched_sectors"), facts.counter("dram_bytes")
+    is_counted = facts.kernel.warp_opcodes or any(name.startswith("local_") for name in facts.kernel.counters)
+    if not touched or not moved_bytes or is_counted or facts.counter("tex_inst"):
+        return None
+    part = 1 - touched * SECTOR_BYTES / moved_bytes
+    has_tma = facts.kernel.capability >= _TILES_BY_COPY
+    return None if has_tma or 1 / (1 - part) < facts.limits.several else part
+
+
+_TILES_BY_COPY = (9, 0)
+"""From here on TMA copies tiles past the accesses whose addresses are looked at."""
 
 
 def _uncounted_local_memory(facts: Facts, filled: tuple[Evidence, ...]) -> Found:
@@ -922,6 +946,7 @@ MEMORY: tuple[FindingRule, ...] = (
             ("local_load_bytes_per_sector",),
             ("local_store_bytes_per_sector",),
         ),
+        hints=(("global_touched_sectors", "dram_bytes"),),
     ),
     FindingRule(
         "host_memory",

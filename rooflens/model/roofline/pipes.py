@@ -22,6 +22,10 @@ _SLOTS = frozenset({"issue", "lsu", "tex", "adu", "cbu", "uniform", "mio", "tmem
 _ALONE = frozenset({"tensor_pipe", "fp64_pipe", "fp16_pipe", *(row.key for row in PIPE_ROWS if row.part_of)})
 """Pipes that lists of a few counters hold: how busy the others are, they do not say."""
 _SEVERAL = 2
+_SCALED = " active / elapsed"
+"""In the source of a share that was scaled from active cycles."""
+_PASSES_APART = 0.01
+"""Cycles of two passes of a kernel differ by as much."""
 
 
 def are_pipes_seen(pipes: Mapping[str, Pipe]) -> bool:
@@ -34,9 +38,11 @@ def are_pipes_seen(pipes: Mapping[str, Pipe]) -> bool:
 def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:
     """Place a kernel at every measured pipe: FLOP pipes by dtype, then the others.
 
-    Of the shares of one of the others the largest counts, that of its amount over its peak among them.
+    Of the shares of one of the others the largest counts, that of its amount over its peak among them. NVIDIA's per
+    cent of the SM is that of the busiest: one that was scaled from active cycles, and comes as near, is that.
     """
-    counters, pipes = kernel.counters, {}
+    counters, sources, pipes = kernel.counters, kernel.counter_sources, {}
+    busiest = counters.get("sol_compute", 0.0)
     for work in flops.work:
         per_s = kernel.per_s(work.ops)
         pipes[work.key] = Pipe(
@@ -53,7 +59,8 @@ def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:
         for name in names:
             stored = counters.get(name)
             if stored is not None and (share is None or stored > share):
-                share = stored
+                is_busiest = abs(stored - busiest) <= _PASSES_APART * busiest and _SCALED in sources.get(name, "")
+                share = busiest if is_busiest else stored
         own = reported(key, kernel)
         if per_s is not None and own is not None and (share is None or per_s / own.value > share):
             share = per_s / own.value

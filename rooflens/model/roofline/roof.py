@@ -14,7 +14,7 @@ A roof of the third kind may be some per cent off, as boards and clocks differ: 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from msgspec import Struct
@@ -146,13 +146,24 @@ def roof(unit: str, kernel: Kernel) -> Roof | None:
 def at_top_clock(kernel: Kernel) -> Roof | None:
     """Find the roof of DRAM at its own top clock, which may be above that of the run; else that of the run.
 
-    The driver tells it. Where only a rate and its per cent tell that of the run, as in a print, the datasheet does.
+    The driver tells it. Where only a rate and its per cent tell that of the run, as in a print, the datasheet does: of
+    several chips that it may be, that of the slowest which can move so much.
     """
-    now, sheet = roof("dram", kernel), datasheet_of(kernel.gpu)
-    if (top := _by_driver(kernel)) is not None or now is None or sheet is None or now.source != "rate":
+    now = roof("dram", kernel)
+    if (top := _by_driver(kernel)) is not None or now is None or now.source != "rate":
         return top or now
-    published = _of_sheet("dram", kernel, sheet)
-    return published if published is not None and published.value > FULL_CLOCK_FROM_RATIO * now.value else now
+    published = [found for sheet in _sheets(kernel) if (found := _of_sheet("dram", kernel, sheet)) is not None]
+    fitting = (one for one in published if one.value * FULL_CLOCK_FROM_RATIO >= now.value)
+    slowest = min(fitting, key=lambda one: one.value, default=now)
+    return slowest if slowest.value > FULL_CLOCK_FROM_RATIO * now.value else now
+
+
+def _sheets(kernel: Kernel) -> Iterable[Datasheet]:
+    """Return the datasheet of a kernel's GPU, else those of its capability with as many SMs; none without these."""
+    if (named := datasheet_of(kernel.gpu)) is not None:
+        return (named,)
+    chip = kernel.compute_capability, kernel.counters.get("sm_count")
+    return (sheet for sheet in load_datasheets() if (sheet.compute_capability, sheet.sm_count.value) == chip)
 
 
 def dram_clock_part(kernel: Kernel) -> float:

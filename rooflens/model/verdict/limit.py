@@ -36,7 +36,6 @@ from rooflens.model.roofline.roof import at_top_clock, dram_clock_part, memories
 from rooflens.model.roofline.units import is_of_active
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import read_nvidia
-from rooflens.model.verdict.thresholds import Thresholds
 from rooflens.model.verdict.unmeasured import HALF_A_PER_CENT
 
 _OTHER_PATHS = ("UBLKCP", "UTMALDG", "UTMASTG", "UTMAREDG", "TEX", "TLD", "TMML", "SULD", "SUST")
@@ -67,13 +66,12 @@ class _Side(Struct, frozen=True):
 
 def find_limit(facts: Facts) -> Limit:
     """Find how much faster a kernel could be at most, and the side that says so."""
-    time_ns = facts.kernel.duration_ns
+    duration_ns = facts.kernel.duration_ns
+    time_ns = duration_ns or 1.0  # where none is known, shares of it still give a factor
     if facts.kernel.failed:
         return Limit(missing=failure_words(facts.kernel))
-    if not time_ns:
-        return Limit(missing="`gpu__time_duration.sum`")
-    known = arithmetic = list(_arithmetic(facts, time_ns))
-    moved = _bytes(facts, time_ns)
+    known = arithmetic = list(_arithmetic(facts, time_ns) if duration_ns else _of_pipes(facts, time_ns, set()))
+    moved = _bytes(facts, duration_ns)
     is_read_again = moved is not None and not moved.proven and _is_read_again(facts, arithmetic, moved.floor_ns)
     if moved is not None and not is_read_again:
         known = [*known, moved]
@@ -81,11 +79,14 @@ def find_limit(facts: Facts) -> Limit:
         known = [*known, _Side(integer_share * time_ns, INTEGERS)]
     if not is_read_again and all(side.is_far_from(time_ns) for side in known):
         known = [*known, *_inner_traffic(facts, time_ns)]
+    if not known and not duration_ns:
+        return Limit(missing="`gpu__time_duration.sum`")
     if not known and moved is None:
         if facts.levels["dram"].amount_bytes is not None:
             return Limit(missing="a peak of DRAM: `--gpu NAME` gives the published one")
         return Limit(missing="`dram__bytes_read.sum` and `dram__bytes_write.sum`")
-    floor = _longest((*known, _Side(facts.limits.shortest_launch_ns, LAUNCH)))
+    launch = [_Side(facts.limits.shortest_launch_ns, LAUNCH)] if duration_ns else []
+    floor = _longest((*known, *launch))
     proven = [side for side in known if side.proven]
     if proven and floor.is_far_from(time_ns):
         floor = _longest(proven)
@@ -94,7 +95,7 @@ def find_limit(facts: Facts) -> Limit:
         return Limit(missing=f"{what} (`sass__inst_executed_per_opcode_with_modifier_all`)")
     # What a share or a rounded counter puts above the time is the time.
     floor_ns = min(floor.floor_ns, time_ns)
-    return Limit(time_ns / floor_ns, floor_ns, floor.by, proven=floor.proven)
+    return Limit(time_ns / floor_ns, floor_ns if duration_ns else None, floor.by, proven=floor.proven)
 
 
 def floor_of_today(facts: Facts) -> UnitFloor | None:
@@ -180,8 +181,10 @@ def _label(key: str) -> str:
     return held_once(f"{key.replace('_', ' ') if key.startswith('tensor') else key.upper()} {ARITHMETIC}")
 
 
-def _bytes(facts: Facts, time_ns: float) -> _Side | None:
+def _bytes(facts: Facts, duration_ns: float | None) -> _Side | None:
     """Return how long DRAM takes at its peak for the bytes of a kernel; None where unknown.
+
+    Without a time it is the share of it that DRAM needs.
 
     The workload's by formula are proven, unless fewer crossed DRAM, as in a cache that was warm. Else they are those
     that did and are no proven waste: with the output that stayed in L2, without local memory, and at most the sectors
@@ -192,14 +195,14 @@ def _bytes(facts: Facts, time_ns: float) -> _Side | None:
     top = at_top_clock(facts.kernel)
     # A share of the run says more than a peak that is published, which is never too low.
     is_told = top is not None and (top.source == "report" or share is None or needed)
-    peak = top.value if top is not None and is_told else None
+    peak = top.value if top is not None and is_told and duration_ns else None
     if needed is not None:
         needed = needed if measured is None else min(needed, measured + stayed)
         return _Side(needed / peak * NS_PER_S, "compulsory bytes", proven=True) if peak else None
     not_local = 1 - (local_part(facts.kernel) or 0.0)
     moved_bytes = None
     if measured is not None:
-        moved_bytes = (measured * _used_part(facts.kernel.code_totals, facts.limits) + stayed) * not_local
+        moved_bytes = (measured * _used_part(facts) + stayed) * not_local
     if (asked_bytes := _asked_bytes(facts)) is not None:
         moved_bytes = asked_bytes if moved_bytes is None else min(moved_bytes, asked_bytes)
     if moved_bytes is not None and peak:
@@ -210,7 +213,7 @@ def _bytes(facts: Facts, time_ns: float) -> _Side | None:
         return None
     wanted = not_local if measured is None else ratio(moved_bytes, measured)
     part = min(1.0, 1.0 if wanted is None else wanted)
-    return _Side(share * dram_clock_part(facts.kernel) * time_ns * part, DRAM_TRAFFIC)
+    return _Side(share * dram_clock_part(facts.kernel) * (duration_ns or 1.0) * part, DRAM_TRAFFIC)
 
 
 def _asked_bytes(facts: Facts) -> float | None:
@@ -261,16 +264,22 @@ _READ_ONCE = 3.0
 """Kernels that read each byte once read up to three operands for each result."""
 
 
-def _used_part(totals: Mapping[str, float], limits: Thresholds) -> float:
+def _used_part(facts: Facts) -> float:
     """Return the share of its sectors' bytes that a kernel asks for, if it rereads bytes.
 
     Then its scattered accesses fetch sectors anew that would be in a cache; those of a kernel that reads each byte once
-    are bounded by what it asks for. 1 where little is wasted, or that is unknown.
+    are bounded by what it asks for. 1 where little is wasted, or that is unknown. Where loads and stores were counted
+    together, as prints have them, a kernel is known to reread that asks for more than DRAM moves.
     """
+    totals = facts.kernel.code_totals
+    every = sum(totals.get(f"{side}_sectors", 0.0) for side in _SIDES)
     loads, stores = (totals.get(f"{side}_sectors", 0.0) - totals.get(f"{side}_excess_sectors", 0.0) for side in _SIDES)
-    used = ratio(loads + stores, sum(totals.get(f"{side}_sectors", 0.0) for side in _SIDES))
-    is_much = used is not None and 1 - used >= limits.limiting_waste_share and loads > _READ_ONCE * stores
-    return used if used is not None and is_much else 1.0
+    used, rereads = ratio(loads + stores, every), loads > _READ_ONCE * stores
+    if not every:
+        ideal = facts.counter("global_ideal_sectors")
+        used = ratio(ideal, facts.counter("global_touched_sectors"))
+        rereads = (ideal or 0.0) * SECTOR_BYTES > (facts.counter("dram_bytes") or math.inf)
+    return used if used is not None and rereads and 1 - used >= facts.limits.limiting_waste_share else 1.0
 
 
 _SIDES = ("load", "store")

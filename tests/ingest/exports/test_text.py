@@ -20,6 +20,7 @@ from rooflens.ingest.exports.read import Export, is_printed, read_export
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.read import read_bytes
 from rooflens.model.analyze import analyze
+from rooflens.model.counters.memory import SM_COUNTS
 
 SPEED = "GPU Speed Of Light Throughput"
 METRICS = (
@@ -535,6 +536,11 @@ def test_no_gpu_is_guessed_where_two_fit() -> None:
     assert "device__attribute_display_name" not in found[0].texts
     (note,) = export.notes
     assert "likely NVIDIA A40, NVIDIA GeForce RTX 3090 Ti, NVIDIA RTX A6000" in note
+    larger = TEXT.replace(" 38\n", " 84\n").replace("17.96", "8.13")
+    nameless, _ = opened(re.sub(r"\n +# SMs .*", "", larger, count=1))
+    counts = {kernel.numbers.get(name) for kernel in nameless for name in SM_COUNTS if name in kernel.numbers}
+    assert counts == {84}
+    assert all(any(name in kernel.numbers for name in SM_COUNTS) for kernel in nameless)
 
 
 def test_a_long_name_is_cut_in_an_export_and_in_a_text() -> None:

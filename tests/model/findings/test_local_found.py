@@ -35,6 +35,21 @@ def test_local_memory_that_fills_dram_limits_the_kernel() -> None:
     assert (found.severity, found.gain) == ("limiter", pytest.approx(1.8))
 
 
+def test_what_dram_moves_beyond_global_accesses_is_local_memory_where_nothing_counts_it() -> None:
+    """All global sectors hold 1 GB and DRAM moves 10: nine tenths are of local memory, or of TMA on later chips."""
+    counters = {"global_touched_sectors": 1e9 / 32, "dram_bytes": 1e10}
+    chip = {"compute_capability": "8.6"}
+
+    def find(more: dict[str, float], kernel: dict[str, str]) -> str:
+        facts = make_facts({**counters, **more}, {"dram": 0.9}, kernel=kernel, **at_limiter("dram", 0.9))
+        found = found_by(local_memory, facts)
+        return found.move if found is not None else ""
+
+    assert "90 % of its bytes go to local memory" in find({}, chip)
+    others = ({"dram_bytes": 3e9}, chip), ({}, {"compute_capability": "9.0"}), ({"local_load_inst": 0.0}, chip)
+    assert [find(*other) for other in others] == ["", "", ""]
+
+
 @pytest.mark.parametrize(
     ("block", "registers", "words"),
     [

@@ -59,6 +59,15 @@ def test_a_clock_below_the_published_one_is_seen_without_the_driver() -> None:
     assert dram_clock_part(make_kernel({"dram_bytes": 6.5e8, "dram_bus_share": 0.5})) == 1
 
 
+def test_of_several_chips_the_slowest_that_can_move_so_much_has_the_top_clock() -> None:
+    """At 84 SMs of CC 8.6 DRAM moves 530 GB/s at this clock: an A40's 696 at its own, and no chip is below that."""
+    one_of = {"gpu": None, "compute_capability": "8.6"}
+    low = make_kernel({"dram_bytes": 2.65e8, "dram_bus_share": 0.5, "sm_count": 84.0}, **one_of)
+    assert dram_clock_part(low) == pytest.approx(530 / 696)
+    assert dram_clock_part(make_kernel({"dram_bytes": 3.45e8, "dram_bus_share": 0.5, "sm_count": 84.0}, **one_of)) == 1
+    assert dram_clock_part(make_kernel({"dram_bytes": 2.65e8, "dram_bus_share": 0.5}, **one_of)) == 1
+
+
 def test_a_peak_that_the_resolver_made_of_a_rate_says_so() -> None:
     """A resolved peak names its formula; one with a per cent in it is a rate over its per cent."""
     of = "lts__t_sectors.sum.per_second / lts__t_sectors.avg.pct_of_peak_sustained_elapsed"

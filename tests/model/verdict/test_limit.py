@@ -164,14 +164,33 @@ def test_no_kernel_is_shorter_than_a_launch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counters", "missing"),
-    [({"duration_ns": 0.0}, "`gpu__time_duration.sum`"), ({"dram_bytes": 1e6}, "counts of its arithmetic")],
+    ("counters", "has_shares", "missing"),
+    [
+        ({"duration_ns": 0.0}, False, "`gpu__time_duration.sum`"),
+        ({"dram_bytes": 1e6}, True, "counts of its arithmetic"),
+    ],
 )
-def test_where_it_cannot_be_told_it_names_the_counter(counters: dict[str, float], missing: str) -> None:
-    """Without a time there is no factor; a bound of ten thousand only says that the arithmetic was not counted."""
-    found = limit(None, counters)
+def test_where_it_cannot_be_told_it_names_the_counter(
+    counters: dict[str, float], *, has_shares: bool, missing: str
+) -> None:
+    """Without time and shares there is no factor; one of ten thousand only says that arithmetic was not counted."""
+    facts = case(None, counters)
+    found = find_limit(facts if has_shares else replace(facts, shares={}, memory=None))
     assert found.factor is None
     assert (found.missing or "").startswith(missing)
+
+
+def test_without_a_time_shares_of_it_give_a_factor_and_no_floor() -> None:
+    """DRAM is half full: nothing that moves as much is over twice as fast, however long the kernel takes."""
+    found = limit(None, {"duration_ns": 0.0})
+    assert (found.factor, found.floor_ns, found.by) == (pytest.approx(2), None, "DRAM traffic")
+
+
+def test_sectors_of_both_sides_tell_of_rereading_as_those_of_each_do() -> None:
+    """Accesses ask for 6.4 GB and DRAM moves 4 GB: bytes are read again, and half of each sector is not used."""
+    both = {"dram_bytes": 4e9, "global_touched_sectors": 4e8, "global_ideal_sectors": 2e8}
+    assert limit(1e6, both).factor == pytest.approx(5)
+    assert limit(1e6, {**both, "global_touched_sectors": 2e8}).factor == pytest.approx(2.5)
 
 
 def test_only_traffic_is_marked() -> None:
