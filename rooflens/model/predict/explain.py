@@ -31,8 +31,7 @@ from rooflens.model.predict.measured import (
 from rooflens.model.records import LEVELS, Analysis, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.opcodes import executed
-from rooflens.model.roofline.unit_names import resource_label
-from rooflens.model.verdict.sentences import limiter_words
+from rooflens.model.roofline.unit_names import limiter_words, resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 
 REREAD_FROM = 1.5

@@ -9,7 +9,7 @@ from rooflens.model.predict.compared import Compared
 from rooflens.model.predict.measured import Checked, Topic, compared
 from rooflens.model.records import Analysis, PredictedQuantity
 from rooflens.report.document import Document, Paragraph, Span, Words
-from rooflens.report.words.expectations import cells_of, compared_table, limiter_cells, title_of
+from rooflens.report.kernel.predicted import cells_of, compared_table, limiter_cells, title_of
 
 _TOPICS: Mapping[PredictedQuantity, Topic] = {"work": "work", "dram_bytes": "bytes"}
 """Quantity -> the topic of the gap that explains its difference."""

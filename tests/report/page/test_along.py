@@ -10,8 +10,8 @@ from rooflens.analyzing import analyze_paths
 from rooflens.model.predict.along import Along, find_along
 from rooflens.model.predict.expectations import check_reports
 from rooflens.model.records import Analysis, AnalyzedReport
+from rooflens.report.kernel.predicted import expectations_document
 from rooflens.report.page.page import render_page
-from rooflens.report.words.expectations import expectations_document
 from rooflens.report.writers.terminal import to_terminal
 from rooflens.writing.rendering import bundled
 
