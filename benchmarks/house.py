@@ -87,7 +87,7 @@ CAPABILITIES = {
         *("model/predict", "report/forecast"),
         *(
             "report/words/forecast.py",
-            "report/words/expectations.py",
+            "report/kernel/predicted.py",
             "report/page/expectations.py",
             "report/kernel/expectation.py",
         ),

@@ -99,7 +99,7 @@ def moved(place: str, name: str, step: float) -> Iterator[None]:
 
 def judged() -> list[AnalyzedReport]:
     """Judge all that was read again."""
-    analyzer = analyzing._Analyzer(default_thresholds(), without_nvidia=False, with_evidence=False)  # noqa: SLF001
+    analyzer = analyzing._Analyzer(default_thresholds(), without_nvidia=False)  # noqa: SLF001
     return [report for each in given for report in analyzer.analyze(*each).reports]
 
 

@@ -134,14 +134,12 @@ class Basis(Struct, frozen=True, kw_only=True):
     Attributes:
         limits: Thresholds of the verdicts; the shipped ones by default.
         without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
-        with_evidence: Write the verdicts' lines of evidence, which take a quarter of the time and are in no table.
         timeline: The program's run without ncu, instead of the one that lies beside a report or in a store.
         sources: The folder that holds the kernels' source files, for reports that embed none.
     """
 
     limits: Thresholds = field(default_factory=default_thresholds)
     without_nvidia: bool = False
-    with_evidence: bool = True
     timeline: Timed | None = None
     sources: SourceFolder | None = None
 
@@ -350,7 +348,7 @@ def analyze_store(
     from rooflens.model.store.dataset import Store  # noqa: PLC0415 - pyarrow: only where there is a store
 
     basis = basis or Basis()
-    analyzer = _Analyzer(replace(basis, with_evidence=True) if keep else basis)
+    analyzer = _Analyzer(basis)
     stored = _Stored(Store.existing(place), analyzer, digits, is_kept=keep and not analyzer.has_other_inputs)
     with _without_collector():
         found = stored.told(stored.sums() if may_sum and stored.is_large else stored.analyses())
@@ -531,7 +529,7 @@ class _Analyzer:
     def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:
         """Analyze kernels; if a bug in rooflens affects one, it becomes a failed kernel that says so."""
         try:
-            return analyze_all(kernels, self.basis.limits, outsides, with_evidence=self.basis.with_evidence)
+            return analyze_all(kernels, self.basis.limits, outsides)
         except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
             if len(kernels) > 1:
                 alone = zip(kernels, outsides, strict=True)

@@ -64,7 +64,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/selecting": "errors format globs model/records model/keys",
     "model/cases": "errors model/verdict_classes model/records",
     "model/counters": "errors",
-    "model/roofline": "format errors cache checking files model/calibration model/records model/counters",
+    "model/roofline": "format errors cache checking files model/verdict_classes model/calibration model/records "
+    "model/counters",
     "model/hotspots": "model/records",
     "model/inside": "model/records model/counters model/hotspots model/roofline",
     "model/knowledge": "model/keys",
@@ -80,9 +81,10 @@ MAY_IMPORT: dict[str, str] = {
     "model/analyze": "model/keys model/records model/roofline model/source model/verdict model/findings",
     "model/summary": "format model/verdict_classes model/failed model/keys model/records model/roofline model/verdict",
     "model/ranking": "format model/records model/summary model/verdict",
-    "model/catalogue": "format model/verdict_classes model/hotspots model/records model/roofline model/unprofiled",
+    "model/catalogue": "format model/verdict_classes model/hotspots model/records model/roofline model/unprofiled "
+    "report/words",
     "model/store": "errors addresses model/catalogue model/records model/summary model/unprofiled model/verdict "
-    "model/analyze",
+    "model/analyze report/words",
     "model/program": "errors format model/verdict_classes model/compare model/keys model/knowledge model/predict "
     "model/records model/roofline model/selecting model/summary model/unprofiled",
     "model/predict": "format globs errors checking model/cases model/verdict_classes model/knowledge model/records "
@@ -118,7 +120,7 @@ MAY_IMPORT: dict[str, str] = {
     "mcp": "errors format analyzing programs writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/words report/html report/overview report/path "
     "report/plane report/roofline report/summary report/ladder_data report/data",
-    "report/forecast": "format errors model/* report/document report/words report/plane report/data",
+    "report/forecast": "format errors model/* report/document report/words report/plane report/data report/kernel",
     "report/program": "errors format model/* report/comparison report/data report/document report/ladder_data "
     "report/plane report/token_budget report/text report/words report/writers",
 }

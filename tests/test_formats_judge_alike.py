@@ -20,7 +20,8 @@ import rooflens as rl
 from rooflens.analyzing import analyze_paths
 from rooflens.cli.group import main
 from rooflens.model.records import Analysis
-from rooflens.model.summary import best_move, summarize
+from rooflens.model.summary import summarize
+from rooflens.report.words.verdict import best_move
 
 _KERNELS, _LAUNCHES = 7, 2
 """More kernels than a page shows in full, and launches that stand for no other."""
@@ -138,7 +139,7 @@ def _apart(report: Path, folder: Path) -> Iterator[str]:
     for door, of in _BY_LAUNCH.items():
         said = dict(of(report, folder))
         yield from (f"{door}: {key}: {one} for {known[key]}" for key, one in said.items() if one.differs(known[key]))
-    moves = {best_move(one.analysis.verdict).partition(":")[0] for one in summarize(analyses)} - {""}
+    moves = {best_move(one.analysis).partition(":")[0] for one in summarize(analyses)} - {""}
     for door, text in _BY_KERNEL.items():
         if door in _SHORT and len(moves) > 1:
             continue

@@ -17,10 +17,10 @@ from rooflens.model.counters.balance import SAMPLED_AS
 from rooflens.model.findings.find import RULES
 from rooflens.model.hotspots import STALL, hottest
 from rooflens.model.knowledge.items import KINDS, find_item
-from rooflens.model.verdict.sentences import without_move
 from rooflens.report.about import WIDTH, about_page, wrapped
 from rooflens.report.words.gain_and_limit import gain_words
 from rooflens.report.words.labels import evidence_words
+from rooflens.report.words.verdict import verdict_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -237,10 +237,10 @@ def _example(page: About) -> list[str]:
         return [
             *wrapped(f"{where}: {_wait_words(kernel, page.name, share)}", WIDTH),
             "",
-            *_quoted(without_move(analysis.verdict)),
+            *_quoted(verdict_head(analysis)),
         ]
     if finding is None:
-        return [*wrapped(f"{where}:", WIDTH), "", *_quoted(without_move(analysis.verdict))]
+        return [*wrapped(f"{where}:", WIDTH), "", *_quoted(verdict_head(analysis))]
     gain = f", {gain_words(finding.gain)}" if finding.gain else ""
     numbers = "; ".join(evidence_words(one) for one in finding.evidence)
     return [

@@ -27,7 +27,7 @@ from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import held_of, holdings_of
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.hotspots import MEASURES, STALL, STORED_AS
-from rooflens.model.verdict.sentences import NOT_MEASURED
+from rooflens.model.verdict.decide import NOT_MEASURED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

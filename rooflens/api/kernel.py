@@ -265,7 +265,7 @@ class Kernel(Mapping[str, Any]):
     @property
     def verdict(self) -> Verdict:
         """What limits it, and how much faster it could be."""
-        return Verdict(self._analysis.verdict)
+        return Verdict(self._analysis)
 
     @property
     def gain(self) -> Gain | None:

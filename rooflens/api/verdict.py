@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rooflens.model import records
-    from rooflens.model.records import Confidence, Gain, Limit, Move
+    from rooflens.model.records import Analysis, Confidence, Gain, Limit, Move
     from rooflens.model.verdict_classes import Bound, ShownClass
 
 
@@ -19,10 +18,11 @@ class Verdict:
     ('memory', 'dram', 'high')
     """
 
-    __slots__ = ("_record",)
+    __slots__ = ("_analysis", "_record")
 
-    def __init__(self, record: records.Verdict) -> None:
-        self._record = record
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+        self._record = analysis.verdict
 
     def __eq__(self, other: object) -> bool:
         return self._record == other._record if isinstance(other, Verdict) else NotImplemented
@@ -37,7 +37,7 @@ class Verdict:
         """Write the HTML that a notebook shows: sentence, gain and limit."""
         from rooflens.report.notebook import verdict_html
 
-        return verdict_html(self._record)
+        return verdict_html(self._analysis)
 
     @property
     def bound(self) -> Bound:
@@ -95,9 +95,13 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The verdict as a sentence, with its decisive numbers and the move."""
-        return self._record.sentence
+        from rooflens.report.words.verdict import verdict_sentence
+
+        return verdict_sentence(self._analysis)
 
     @property
     def evidence(self) -> tuple[str, ...]:
         """The numbers behind the verdict, a line each."""
-        return self._record.evidence
+        from rooflens.report.words.verdict import evidence_lines
+
+        return evidence_lines(self._analysis)

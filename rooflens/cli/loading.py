@@ -290,7 +290,6 @@ def load_analyzed(
     *,
     keep: bool = False,
     may_sum: bool = False,
-    with_evidence: bool = True,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print warnings.
@@ -299,7 +298,6 @@ def load_analyzed(
         wanted: What the command was asked.
         keep: Write the verdicts into the store.
         may_sum: A store that is too large to hold each kernel may come as sums, where all kernels are wanted.
-        with_evidence: Whether verdicts need their lines of evidence.
         on_outcome: Called with the outcome of each report of the paths.
 
     Raises:
@@ -333,7 +331,6 @@ def load_analyzed(
     basis = Basis(
         limits=limits,
         without_nvidia=wanted.without_nvidia,
-        with_evidence=with_evidence,
         timeline=timeline,
         sources=sources,
     )

@@ -17,7 +17,7 @@ from rooflens.model.roofline.flops import Flops, count_flops
 from rooflens.model.roofline.levels import place_levels, shares_of
 from rooflens.model.roofline.pipes import place_pipes
 from rooflens.model.roofline.work import main_unit
-from rooflens.model.verdict.decide import decide, write_verdict
+from rooflens.model.verdict.decide import decide, make_verdict
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.flags import find_flags
 from rooflens.model.verdict.library import library_of, role_of
@@ -25,7 +25,7 @@ from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.phases import find_phases
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 
-MODEL_VERSION = 9
+MODEL_VERSION = 10
 """Raised whenever the same counters would give other numbers, verdicts or advice."""
 
 
@@ -40,9 +40,7 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
     return analyze_all([kernel], limits or default_thresholds(), [outside or Outside()])[0]
 
 
-def analyze_all(
-    kernels: Sequence[Kernel], limits: Thresholds, outsides: Sequence[Outside], *, with_evidence: bool = True
-) -> list[Analysis]:
+def analyze_all(kernels: Sequence[Kernel], limits: Thresholds, outsides: Sequence[Outside]) -> list[Analysis]:
     """Say everything the model knows of some kernels, each for itself.
 
     They go through each stage together, which takes a third less time than one kernel after the other: what a stage
@@ -52,7 +50,6 @@ def analyze_all(
         kernels: Their resolved counters.
         limits: Thresholds.
         outsides: What is known from outside the profile of each.
-        with_evidence: Write the verdicts' lines of evidence, too.
     """
     flops = [count_flops(kernel) for kernel in kernels]
     pipes = [place_pipes(kernel, counted) for kernel, counted in zip(kernels, flops, strict=True)]
@@ -61,7 +58,7 @@ def analyze_all(
         decide(replace(facts, flags=flags)) for facts, flags in zip(placed, map(find_flags, placed), strict=True)
     ]
     findings = find_findings(decided)
-    return [_analysis(*one, with_evidence=with_evidence) for one in zip(decided, findings, strict=True)]
+    return [analysis_of(*one) for one in zip(decided, findings, strict=True)]
 
 
 def _place(limits: Thresholds, kernel: Kernel, outside: Outside, flops: Flops, pipes: dict[str, Pipe]) -> Facts:
@@ -84,7 +81,8 @@ def _place(limits: Thresholds, kernel: Kernel, outside: Outside, flops: Flops, p
     )
 
 
-def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: bool) -> Analysis:
+def analysis_of(facts: Facts, findings: tuple[Finding, ...]) -> Analysis:
+    """Put what is known of a decided kernel together, with its verdict."""
     kernel, flops = facts.kernel, facts.flops
     loops: tuple[JudgedLoop, ...] = ()
     if kernel.inside is not None:
@@ -94,7 +92,7 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
     by_dtype: dict[str, float] = defaultdict(float)
     for work in flops.work:
         by_dtype[work.dtype_key] += work.ops
-    verdict, key = write_verdict(facts, findings, with_evidence=with_evidence), facts.outside.key or first_key(kernel)
+    verdict, key = make_verdict(facts, findings), facts.outside.key or first_key(kernel)
     if kernel.sources:
         from rooflens.model.source.edits import with_edits  # noqa: PLC0415 - few kernels have their source
 

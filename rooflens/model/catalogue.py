@@ -39,6 +39,7 @@ from rooflens.model.roofline.roof import SCALAR_DTYPES
 from rooflens.model.roofline.work import main_work
 from rooflens.model.unprofiled import SOURCES
 from rooflens.model.verdict_classes import BOUNDS
+from rooflens.report.words.verdict import evidence_lines, verdict_sentence
 
 SCHEMA_VERSION = 6
 """Version of the JSON: raised when a key is removed or changes its meaning."""
@@ -402,37 +403,75 @@ MOVE = fixed(
     Key("edit", nullable(EDIT), "the statement that it changes; null where the text of its line is not known"),
 )
 
+PHASES = fixed(
+    Key("resource", TEXT, "level or pipe that is busiest on the plateau"),
+    Key("share", NUMBER, "its mean share of peak there", "share"),
+    Key("ramp", NUMBER, "of the run before the plateau", "share"),
+    Key("plateau", NUMBER, "of the run", "share"),
+    Key("tail", NUMBER, "of the run after it", "share"),
+    Key("warps_in_tail", NUMBER, "resident warps there over those on the plateau; null where not sampled", "factor"),
+)
+
+
+def _of_verdict(name: str, shape: Shape, meaning: str, *, label: str = "", flat: bool = True) -> Key:
+    return Key(name, shape, meaning, label=label, value=attrgetter(f"verdict.{name}"), flat=flat)
+
+
 VERDICT = fixed(
-    Key("bound", choice(*BOUNDS), "the class of the limit: `rooflens about verdicts/NAME`", label="Verdict"),
-    Key(
+    _of_verdict("bound", choice(*BOUNDS), "the class of the limit: `rooflens about verdicts/NAME`", label="Verdict"),
+    _of_verdict(
         "or_bound",
         choices(*BOUNDS),
         "classes that a side which was not measured could turn it into; empty where the class is sure",
         label="Or",
     ),
-    Key(
+    _of_verdict(
         "unmeasured",
         TEXTS,
-        "what of these sides was not measured: levels, `other pipes`, or a side of which nothing was",
+        "what was not measured and may be busier than all that was: levels, `other pipes`, or a side as a whole",
         label="Not measured",
     ),
-    Key("resource", TEXT_OR_NULL, "level or pipe of the limit; null for latency, overhead and unknown"),
-    Key("at_roof", TRUTH, "the limit is reached: only less work or fewer bytes help"),
-    Key("cause", TEXT_OR_NULL, "a short phrase; null where the class says all"),
-    Key("sentence", TEXT, "the verdict in one sentence, with its decisive numbers"),
-    Key("gain", nullable(GAIN), "what the best of its moves brings, alone; null where that cannot be modelled"),
-    Key("limit", LIMIT, "how much faster at most: with the same arithmetic, types and needed bytes"),
-    Key("today", nullable(UNIT_FLOOR), "the floor with today's instructions and traffic; null where unknown"),
-    Key("does", DOES, "what it already does, which no move advises; null where nothing tells"),
+    _of_verdict("resource", TEXT_OR_NULL, "level or pipe of the limit; null for latency, overhead and unknown"),
+    _of_verdict("at_roof", TRUTH, "the limit is reached: only less work or fewer bytes help"),
+    _of_verdict("full_for_a_while", TRUTH, "the limit holds for a part of the run, its plateau", flat=False),
+    _of_verdict("cause", TEXT_OR_NULL, "a short phrase; null where the class says all"),
+    _of_verdict("causes", TEXTS, "ids of the findings that say why it waits, the first cause first", flat=False),
+    Key(
+        "wait_explained",
+        nullable(TRUTH),
+        "whether these explain most of what it waits for; null of another class than latency",
+        value=attrgetter("verdict.is_wait_explained"),
+        flat=False,
+    ),
+    Key(
+        "share_while_active",
+        NUMBER,
+        "how busy its busiest unit is while SMs have work, where that is more than on average; else null",
+        "share",
+        value=attrgetter("verdict.share_while_active"),
+        flat=False,
+    ),
+    Key(
+        "brief",
+        TRUTH,
+        "it waits, and the start and the end of any launch are a good part of its time",
+        value=attrgetter("verdict.is_brief"),
+        flat=False,
+    ),
+    Key("sentence", TEXT, "the verdict in one sentence, with its decisive numbers", value=verdict_sentence),
+    _of_verdict("gain", nullable(GAIN), "what the best of its moves brings, alone; null where that cannot be modelled"),
+    _of_verdict("limit", LIMIT, "how much faster at most: with the same arithmetic, types and needed bytes"),
+    _of_verdict("today", nullable(UNIT_FLOOR), "the floor with today's instructions and traffic; null where unknown"),
+    _of_verdict("does", DOES, "what it already does, which no move advises; null where nothing tells"),
     Key(
         "done",
         TEXT_OR_NULL,
         "the roof that it has reached: only another algorithm or type gets further; null elsewhere",
-        value=lambda verdict: verdict.done or None,
+        value=lambda analysis: analysis.verdict.done or None,
     ),
-    Key("moves", items(MOVE), "what to do, first things first"),
-    Key("confidence", choice(*get_args(Confidence)), "how sure the verdict is"),
-    Key("evidence", TEXTS, "the numbers behind it, in words", flat=False),
+    _of_verdict("moves", items(MOVE), "what to do, first things first"),
+    _of_verdict("confidence", choice(*get_args(Confidence)), "how sure the verdict is"),
+    Key("evidence", TEXTS, "the numbers behind it, in words", value=evidence_lines, flat=False),
 )
 
 COST = fixed(
@@ -880,7 +919,8 @@ KERNEL = fixed(
         choice(*get_args(Role)),
         "kernel: its code can be changed; library: a library's; fill: it fills inputs; copy: it copies memory",
     ),
-    Key("verdict", VERDICT, "what limits the kernel"),
+    Key("verdict", VERDICT, "what limits the kernel", value=_itself),
+    Key("phases", nullable(PHASES), "how its run divides; null without samples or a clear plateau", flat=False),
     Key("findings", items(FINDING), "first what costs time, then notes"),
     Key(
         "hotspots",
@@ -1014,7 +1054,7 @@ MEASURED = fixed(
     Key("source", TEXT, "path of the report as it was given", value=attrgetter("kernel.source")),
     Key("key", TEXT, "names the launch in that report: `--kernel` takes it"),
     Key("duration_ns", NUMBER, "of that launch under ncu", "ns", value=attrgetter("kernel.duration_ns")),
-    Key("sentence", TEXT, "its verdict", value=attrgetter("verdict.sentence")),
+    Key("sentence", TEXT, "its verdict", value=verdict_sentence),
     Key("gain", nullable(GAIN), "what its best move brings, alone", value=attrgetter("verdict.gain")),
     Key("limit", LIMIT, "how much faster at most", value=attrgetter("verdict.limit")),
     Key("moves", items(MOVE), "what to do, first things first", value=attrgetter("verdict.moves")),
@@ -1330,9 +1370,11 @@ def quantities() -> tuple[Quantity, ...]:
 def _flat(keys: Iterable[Key], path: tuple[str, ...], of: Callable[[Any], Any] | None) -> Iterable[Quantity]:
     for key in keys:
         place, value = (*path, key.name), key.take if of is None else _then(of, key.take)
+        if not key.flat:
+            continue
         if key.shape.keys:
             yield from _flat(key.shape.keys, place, value)
-        elif key.flat and key.shape.cell:
+        elif key.shape.cell:
             yield Quantity(flat_name(place), place, key, value)
 
 

@@ -204,12 +204,7 @@ def _shared_move(verdict: Verdict, role: Role) -> SharedMove:
 def _folded(members: Sequence[KernelSummary], move: Move) -> KernelSummary:
     """Make a row of kernels that one move is for; the one with most time gives its name, class and limit."""
     first = max(members, key=lambda kernel: kernel.duration_ns or 0.0)
-    verdict = first.analysis.verdict
-    head = (
-        f"{count(len(members), 'kernel')}, the longest one {verdict.shown_class}: {verdict.cause or 'no cause known'}"
-    )
-    sentence = f"{head}. {move.text[:1].upper()}{move.text[1:]}."
-    analysis = replace(first.analysis, findings=(), verdict=replace(verdict, moves=(move,), sentence=sentence))
+    analysis = replace(first.analysis, findings=(), verdict=replace(first.analysis.verdict, moves=(move,)))
     median = replace(first.representative, analysis=analysis, short_name=f"{first.shown} and {len(members) - 1} more")
     folded = summed([launch for kernel in members for launch in kernel.launches], 0.0, median)
     return replace(folded, time_share=time_part(members), spread="", members=tuple(members))

@@ -914,14 +914,13 @@ class Verdict(Struct, frozen=True, gc=False):
 
     Attributes:
         or_bound: The classes that a side which was not measured could turn it into: they are called as the sides are.
-        unmeasured: What of these sides was not measured: levels, `other pipes`, or the side where nothing of it was;
-            empty of a class that is sure.
+        unmeasured: What was not measured and may be busier than all that was: levels, `other pipes`, or the side where
+            nothing of it was.
         resource: Level or pipe of the limiter; None for latency, overhead and unknown.
         at_roof: The limiter reaches the at-roof share of its attainable roof where that is known, else of its
             peak.
         cause: A short phrase: `grid below one wave`, `waits for global memory`, ...; None if the class says all.
         limit: How much faster it could be at most.
-        sentence: The verdict in one sentence with its decisive numbers and the move.
         bottleneck: The busiest unit: the limiter where there is one; None if no share is known.
         memory: The busiest memory level; None if nothing is known of memory.
         compute: The busiest pipe; None if nothing is known of compute.
@@ -929,6 +928,12 @@ class Verdict(Struct, frozen=True, gc=False):
         today: The floor with today's instructions and traffic; None if no unit or no time was measured.
         does: What it already does, and no move advises again.
         done: The roof that it has reached, `93 % of HBM3`: only another algorithm or type gets further; else empty.
+        causes: Ids of the findings that say why it waits, the first cause first; empty of another class.
+        is_wait_explained: Whether these explain most of what it waits for; None of another class.
+        full_for_a_while: The series named the limiter: it is full on the plateau of the run, and no unit is on average.
+        share_while_active: How busy the busiest unit is while SMs have work, where they have none for a part of the
+            time, it is one of theirs and none is full; None elsewhere.
+        is_brief: It waits, and of its few microseconds the start and the end of any launch are a good part.
     """
 
     bound: Bound
@@ -937,8 +942,6 @@ class Verdict(Struct, frozen=True, gc=False):
     cause: str | None
     limit: Limit
     confidence: Confidence
-    sentence: str
-    evidence: tuple[str, ...] = ()
     moves: tuple[Move, ...] = ()
     bottleneck: Bottleneck | None = None
     memory: Bottleneck | None = None
@@ -949,6 +952,16 @@ class Verdict(Struct, frozen=True, gc=False):
     done: str = ""
     does: Does = Does()
     unmeasured: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+    is_wait_explained: bool | None = None
+    full_for_a_while: bool = False
+    share_while_active: float | None = None
+    is_brief: bool = False
+
+    @property
+    def limiter(self) -> Bottleneck | None:
+        """The unit that bounds it; None for latency, overhead and unknown."""
+        return self.bottleneck if self.bound in {"memory", "compute", "balanced"} else None
 
     @property
     def sides(self) -> tuple[Bottleneck, ...]:
@@ -1015,7 +1028,7 @@ class Outside(Struct, frozen=True, gc=False):
     @property
     def waiting(self) -> InProgram | None:
         """Its typical launch in its program, where the gaps around it outweigh its time."""
-        return self.in_program if self.in_program is not None and self.in_program.gap_outweighs else None
+        return _outweighed(self.in_program)
 
 
 class Analysis(Struct, frozen=True, gc=False):
@@ -1067,6 +1080,11 @@ class Analysis(Struct, frozen=True, gc=False):
         return f"<Analysis of {self.short_name or self.kernel.name!r}>"
 
     @property
+    def waiting(self) -> InProgram | None:
+        """Its typical launch in its program, where the gaps around it outweigh its time."""
+        return _outweighed(self.in_program)
+
+    @property
     def counted_flop(self) -> dict[str, float]:
         """Operations by dtype key that were done: upper bounds are left out."""
         return {name: ops for name, ops in self.flop.items() if self.flop_source.get(name) != "upper_bound"}
@@ -1078,6 +1096,10 @@ class Analysis(Struct, frozen=True, gc=False):
             return self.in_program.total_ns
         duration_ns = self.kernel.counters.get("duration_ns")
         return None if duration_ns is None else duration_ns * self.launches
+
+
+def _outweighed(launch: InProgram | None) -> InProgram | None:
+    return launch if launch is not None and launch.gap_outweighs else None
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:

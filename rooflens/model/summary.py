@@ -371,11 +371,6 @@ def notes(analysis: Analysis) -> tuple[str, ...]:
     return tuple(flag for flag in analysis.flags if flag not in changing and flag != "synthetic")
 
 
-def best_move(verdict: Verdict) -> str:
-    """Return the move that brings most, which a row is about; where nothing can be done, what the verdict says."""
-    return verdict.best.text if verdict.best else verdict.sentence
-
-
 def asks_first(verdict: Verdict) -> bool:
     """Return whether the first thing to do is to collect more."""
     return verdict.best is not None and verdict.best.kind == "collect"

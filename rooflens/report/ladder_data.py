@@ -25,9 +25,9 @@ from rooflens.model.catalogue import (
 from rooflens.model.compare.compare import Outcome, Timing
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.records import Analysis
-from rooflens.model.summary import best_move
 from rooflens.model.verdict_classes import BOUNDS
 from rooflens.report.words.ladder import step_words, why_words
+from rooflens.report.words.verdict import best_move
 
 TRUTH_OR_NULL = Shape({"type": ["boolean", "null"]})
 SIGNED = Shape({"type": ["number", "null"]}, number)
@@ -192,9 +192,7 @@ RUNG = fixed(
         "move",
         TEXT_OR_NULL,
         "what to do first, of the fastest",
-        value=lambda step: (
-            best_move(step.rung.analysis.verdict) if step.rung.analysis and step.rung.is_fastest else None
-        ),
+        value=lambda step: best_move(step.rung.analysis) if step.rung.analysis and step.rung.is_fastest else None,
     ),
     Key(
         "step",

@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Sequence
 
 from rooflens.errors import EnvironmentMissingError, InputError
-from rooflens.model.records import Analysis, AnalyzedReport, Finding, Level, Verdict
+from rooflens.model.records import Analysis, AnalyzedReport, Finding, Level
 from rooflens.model.verdict.thresholds import Thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.kernel.document import KernelView, finding_document, summary, verdict_document
@@ -53,9 +53,9 @@ def kernel_html(report: AnalyzedReport, analysis: Analysis) -> str:
     return str(write_blocks(summary(KernelView(report, analysis))))
 
 
-def verdict_html(verdict: Verdict, time_ns: float | None = None) -> str:
+def verdict_html(analysis: Analysis) -> str:
     """Write a verdict: its sentence, its best move's gain, and its limit."""
-    return str(write_blocks(verdict_document(verdict, time_ns)))
+    return str(write_blocks(verdict_document(analysis)))
 
 
 def finding_html(finding: Finding) -> str:

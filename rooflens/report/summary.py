@@ -19,19 +19,18 @@ from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.summary import (
     KernelSummary,
     Launch,
-    best_move,
     cautions,
     class_times_ns,
     identity,
     summarize,
     time_part,
 )
-from rooflens.model.verdict.sentences import unmeasured_words
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.words.findings import confidence_words, least_sure, sureness
 from rooflens.report.words.gain_and_limit import best_gain_words, limit_in_short, limit_words, reason_words, time_figure
 from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name, label_of_move
+from rooflens.report.words.verdict import best_move, unmeasured_words
 
 if TYPE_CHECKING:  # a table takes words from here, and needs no page
     from rooflens.report.content import Content
@@ -199,7 +198,7 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         limiter=limiter(analysis),
         cause=(analysis.verdict.cause or "").replace("_", " "),
         limit=limit_in_short(analysis),
-        move=brief_move(best_move(analysis.verdict)),
+        move=brief_move(best_move(analysis)),
         gain=best_gain_words(analysis.verdict, group.duration_ns),
         where=label_of_move(analysis),
         figure=time_figure(analysis.verdict.gain, group.duration_ns, several_launches(group), above_floor_ns(group)),
@@ -248,7 +247,7 @@ def limiter(analysis: Analysis) -> str:
     """Name the verdict with the resource nearest its peak; where none is busy at all, with why."""
     verdict = analysis.verdict
     label = "near two limits" if verdict.bound == "balanced" else BOUND_LABELS[verdict.shown_class]
-    label += f" ({unmeasured_words(verdict.unmeasured)})" if verdict.or_bound else ""
+    label += f" ({unmeasured_words(verdict)})" if verdict.or_bound else ""
     if verdict.bottleneck is None:
         return label
     is_idle = verdict.bound in {"latency", "overhead"} and verdict.bottleneck.share < BUSY_FROM_SHARE

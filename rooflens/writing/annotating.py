@@ -29,9 +29,10 @@ from rooflens.model.program.matching import Matching
 from rooflens.model.program.timeline import KernelEvent, Timeline
 from rooflens.model.records import RESIDENT, Analysis, AnalyzedReport, Series, timed
 from rooflens.model.roofline.unit_names import resource_label
-from rooflens.model.summary import best_move, identity
+from rooflens.model.summary import identity
 from rooflens.report.words.gain_and_limit import gain_words
 from rooflens.report.words.labels import BOUND_LABELS
+from rooflens.report.words.verdict import best_move
 
 PREFIX = "rooflens "
 """Prefix of all arguments that are added to an event."""
@@ -181,7 +182,7 @@ class _Matches:
             "share of limiter (%)": _per_cent(limiter.share) if limiter else None,
             "confidence": verdict.confidence,
             "gain": gain_words(verdict.gain),
-            "first move": best_move(analysis.verdict),
+            "first move": best_move(analysis),
             "share of program (%)": _per_cent(share),
             "key": analysis.key,
             "report": Path(kernel.source).name,

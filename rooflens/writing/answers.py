@@ -137,7 +137,7 @@ def of_kernels(
     def predicted() -> Document:
         if not expected:
             return ()
-        from rooflens.report.words.expectations import expectations_document
+        from rooflens.report.kernel.predicted import expectations_document
 
         return expectations_document(expected, found.reports)
 

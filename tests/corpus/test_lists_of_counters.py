@@ -17,6 +17,7 @@ from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, Kernel
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.words.verdict import verdict_sentence
 
 _FEWEST = 0.95
 """Lists that draw a slope and a flat roof, at least."""
@@ -184,9 +185,9 @@ def test_any_list_draws_the_whole_roofline(chosen: list[tuple[Kernel, Analysis]]
                     failed[what].append(where)
             opened += bool(part.verdict.or_bound)
             if part.verdict.or_bound and (part.levels["dram"].share or 0.0) >= default_thresholds().bound_share:
-                wrong.append((*where, "open at a busy DRAM", part.verdict.sentence))
+                wrong.append((*where, "open at a busy DRAM", verdict_sentence(part)))
             if _is_wrong(part, whole):
-                wrong.append((*where, part.verdict.bound, whole.verdict.bound, part.verdict.sentence))
+                wrong.append((*where, part.verdict.bound, whole.verdict.bound, verdict_sentence(part)))
             limit = part.verdict.limit
             if limit.floor_ns and part.kernel.duration_ns and limit.floor_ns > part.kernel.duration_ns * 1.02:
                 wrong.append((*where, "limit", limit))

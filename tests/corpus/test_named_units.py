@@ -20,6 +20,7 @@ from rooflens.report.content import build_content
 from rooflens.report.kernel.document import explain
 from rooflens.report.overview.document import Asked, overview
 from rooflens.report.text.digest import digest
+from rooflens.report.words.verdict import evidence_lines, verdict_sentence
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal
 
@@ -93,7 +94,7 @@ def faces(one: AnalyzedReport, analysis: Analysis) -> Iterator[tuple[str, str]]:
     yield "digest", digest([one])
     yield "table", to_terminal(overview(content, "terminal", Asked(place=("x",))), 200)
     yield "Markdown", to_markdown(overview(content, "file"))
-    sentences = (verdict.sentence, *verdict.evidence, *verdict.advice, verdict.cause or "")
+    sentences = (verdict_sentence(analysis), *evidence_lines(analysis), *verdict.advice, verdict.cause or "")
     yield "JSON", "\n".join((*sentences, *(text for found in analysis.findings for text in (found.title, found.move))))
 
 

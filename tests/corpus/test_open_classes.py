@@ -36,6 +36,7 @@ from rooflens.report.text.digest import digest
 from rooflens.report.text.digest.kernel import block, row
 from rooflens.report.words import ladder
 from rooflens.report.words.change import limiter_sentence
+from rooflens.report.words.verdict import verdict_sentence
 from rooflens.report.words.verdicts import verdict_words
 from rooflens.report.writers.markdown import to_markdown
 
@@ -62,7 +63,7 @@ def _faces(report: AnalyzedReport, page: Content, group: KernelSummary) -> Itera
     yield "compare", limiter_words(limiter(analysis)) if limiter(analysis) else ""
     yield "compare, sentence", limiter_sentence(analysis)
     yield "ladder", ladder.limiter(analysis)
-    yield "sentence", analysis.verdict.sentence
+    yield "sentence", verdict_sentence(analysis)
 
 
 def _is_said(text: str, analysis: Analysis) -> bool:
@@ -183,7 +184,8 @@ def test_a_kernel_that_loses_its_memory_counters_is_open(kernels: list[Kernel]) 
             for name, value in kernel.counters.items()
             if not _OF_MEMORY.search(f"{name} {kernel.counter_sources.get(name, '')}")
         }
-        verdict = analyze(replace(kernel, counters=left, code_totals={}, rules=(), series=None)).verdict
+        judged = analyze(replace(kernel, counters=left, code_totals={}, rules=(), series=None))
+        verdict = judged.verdict
         is_full = verdict.bottleneck is not None and verdict.bottleneck.share >= _FULL
         if verdict.bound == "unknown" or (verdict.bound == "compute" and is_full) or _has_few_blocks(kernel):
             continue
@@ -191,6 +193,6 @@ def test_a_kernel_that_loses_its_memory_counters_is_open(kernels: list[Kernel]) 
         waits = verdict.bound == "latency"
         gains = [move.gain for move in verdict.moves if waits and move.gain and move.kind in _OF_WAITS]
         if "memory" not in verdict.or_bound or verdict.confidence != "low" or gains:
-            offenders.append((kernel.function_name[:40], verdict.sentence[:160]))
+            offenders.append((kernel.function_name[:40], verdict_sentence(judged)[:160]))
     assert not offenders, (len(offenders), offenders[:6])
     assert seen

@@ -22,7 +22,7 @@ from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.options import Options
 from rooflens.model.roofline.datasheets import the_datasheet
-from rooflens.model.verdict.sentences import NOT_MEASURED
+from rooflens.model.verdict.decide import NOT_MEASURED
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis

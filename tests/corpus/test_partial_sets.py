@@ -20,6 +20,7 @@ from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.records import Analysis, Kernel
+from rooflens.report.words.verdict import verdict_sentence
 
 LISTS = ("agent-8", "agent-12", "agent-30", "print", "speed-of-light", "warp-states")
 _PASSES_DIFFER = 0.002
@@ -155,7 +156,7 @@ def test_a_cut_list_contradicts_nothing(
             and said.confidence != "low"
             and not _has_few_blocks(cut.kernel)
         ):
-            offenders.append(f"{where}: {of_whole.bound}, cut: {said.sentence}")
+            offenders.append(f"{where}: {of_whole.bound}, cut: {verdict_sentence(cut)}")
         offenders += [f"{where}: {name}: {text}" for name, text in _other_numbers(whole, cut.kernel, write is _long)]
     assert offenders == []
     assert compared >= (240 if key != "warp-states" else 50)

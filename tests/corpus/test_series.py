@@ -8,6 +8,7 @@ from statistics import mean
 import pytest
 
 from rooflens.model.records import Analysis
+from rooflens.report.words.verdict import verdict_sentence
 
 AVERAGES_AGREE = 0.08
 """The samples are of another pass than the counter, and their first and last reach over the kernel's ends."""
@@ -27,7 +28,7 @@ def test_a_causal_attention_is_compute_bound_with_a_tail(analyses: list[Analysis
     assert found.phases.share == pytest.approx(0.72, abs=0.03)
     assert found.phases.plateau == pytest.approx(0.4, abs=0.06)
     assert found.phases.tail > 0.4
-    assert "while the GPU is full" in found.verdict.sentence
+    assert "while the GPU is full" in verdict_sentence(found)
     assert found.verdict.confidence == "medium"
 
 

@@ -41,7 +41,7 @@ def test_no_rule_finds_anything_where_its_needs_are_not_held(
         return [() for _ in found]
 
     monkeypatch.setattr(analyzing, "find_findings", kept)
-    analyzing.analyze_all(thinned, default_thresholds(), [Outside()] * len(thinned), with_evidence=False)
+    analyzing.analyze_all(thinned, default_thresholds(), [Outside()] * len(thinned))
     skipped = 0
     for facts in seen:
         held = held_of(holdings_of(facts.kernel, traced=False))

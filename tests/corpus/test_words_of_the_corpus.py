@@ -15,6 +15,7 @@ from rooflens.report.overview.document import Asked, overview
 from rooflens.report.overview.kernels import LEGEND
 from rooflens.report.words.gain_and_limit import gain_words, limit_factor_words
 from rooflens.report.words.labels import evidence_words
+from rooflens.report.words.verdict import evidence_lines, verdict_sentence
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal
 
@@ -45,10 +46,10 @@ AVOIDED = (
 def said(analysis: Analysis) -> Iterator[str]:
     """Yield every sentence about a kernel."""
     verdict = analysis.verdict
-    yield verdict.sentence
+    yield verdict_sentence(analysis)
     yield limit_factor_words(verdict)
     yield from (gain_words(move.gain, analysis.kernel.duration_ns) for move in verdict.moves)
-    yield from (*verdict.evidence, *verdict.advice, verdict.cause or "")
+    yield from (*evidence_lines(analysis), *verdict.advice, verdict.cause or "")
     for finding in analysis.findings:
         yield from (finding.title, finding.move, *(evidence_words(number) for number in finding.evidence))
 

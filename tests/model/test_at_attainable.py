@@ -8,6 +8,7 @@ from support.kernels import make_kernel
 from rooflens.model.analyze import analyze
 from rooflens.model.calibration import RATE_UNITS, Attainable, Rate
 from rooflens.model.records import Outside
+from rooflens.report.words.verdict import evidence_lines
 
 COUNTERS = {
     "sm_clock_hz": 1.5e9,
@@ -32,7 +33,7 @@ def test_the_attainable_roof_decides() -> None:
     assert judged.verdict.at_roof
     assert judged.levels["dram"].attainable_per_s == 1.4e12
     assert judged.levels["dram"].share == pytest.approx(1.16 / 1.55)
-    assert any("attainable 1.40 TB/s" in line for line in judged.verdict.evidence)
+    assert any("attainable 1.40 TB/s" in line for line in evidence_lines(judged))
 
 
 def test_a_rate_above_the_peak_is_the_peak() -> None:

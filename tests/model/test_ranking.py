@@ -9,8 +9,9 @@ from support.loops import for_all
 
 from rooflens.model.ranking import Tier, in_order, in_rank, opportunities, tiers, worth_a_line
 from rooflens.model.records import Analysis, Gain, Limit, Move, Role, UnitFloor
-from rooflens.model.summary import best_move, summarize
+from rooflens.model.summary import summarize
 from rooflens.model.verdict.library import ONLY_FILLS, library_of, role_of, with_fills_told
+from rooflens.report.words.verdict import best_move, verdict_sentence
 
 
 def _made(
@@ -55,7 +56,7 @@ def test_the_gain_of_any_move_counts() -> None:
     verdict = replace(one.verdict, moves=(Move("overlap", "overlap"), *one.verdict.moves))
     (kernel,) = summarize([replace(one, verdict=verdict)])
     assert kernel.at_stake_ns == pytest.approx(5e5)
-    assert best_move(kernel.analysis.verdict) == one.verdict.moves[0].text
+    assert best_move(kernel.analysis) == one.verdict.moves[0].text
 
 
 def test_little_leads_nothing_where_another_has_most_of_the_time() -> None:
@@ -165,7 +166,7 @@ def test_a_report_of_fills_alone_says_so_with_the_recorded_program() -> None:
     (told,) = with_fills_told([fill], "ncu --set full python bench.py")
     text = told.verdict.moves[0].text
     assert text == f"{ONLY_FILLS}; yours is not in it: `rooflens profile --kernel NAME -- python bench.py`"
-    assert told.verdict.sentence.endswith("python bench.py`.")
+    assert verdict_sentence(told).endswith("python bench.py`.")
     failed = samples.failed()
     for other in (_made("own", 1.0), failed):
         assert with_fills_told([fill, other], None) == (fill, other)

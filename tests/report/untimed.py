@@ -14,7 +14,6 @@ VERDICT = Verdict(
     cause=None,
     limit=Limit(missing="`gpu__time_duration.sum`"),
     confidence="low",
-    sentence="Unknown: the report has no duration.",
     moves=(Move("Collect with `ncu --set full`.", "collect"),),
 )
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from rooflens.model.analyze import analysis_of
 from rooflens.model.findings.find import find_findings
 from rooflens.model.findings.stalls import stall_shares
-from rooflens.model.records import LEVELS, Kernel, Level, Pipe, Verdict
+from rooflens.model.records import LEVELS, Analysis, Kernel, Level, Pipe, Verdict
 from rooflens.model.roofline.flops import Work, count_flops
 from rooflens.model.roofline.levels import place_levels, shares_of
 from rooflens.model.roofline.pipes import place_pipes
-from rooflens.model.verdict.decide import decide, write_verdict
+from rooflens.model.verdict.decide import decide
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.library import library_of
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -59,10 +60,15 @@ def placed(kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe
     return Facts(kernel, levels, pipes, shares, stall_shares(kernel), default_thresholds(), library=library)
 
 
+def judge(facts: Facts) -> Analysis:
+    """Judge a kernel, with its findings, as the model does."""
+    decided = decide(facts)
+    return analysis_of(decided, find_findings([decided])[0])
+
+
 def reach(facts: Facts) -> Verdict:
     """Return the verdict of a kernel, with its findings, as the model does."""
-    decided = decide(facts)
-    return write_verdict(decided, find_findings([decided])[0])
+    return judge(facts).verdict
 
 
 def work_by_key(kernel: Kernel) -> dict[str, Work]:

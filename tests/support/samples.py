@@ -151,7 +151,6 @@ def failed(name: str = "late_kernel", index: int = 0) -> Analysis:
     """Make the record of a kernel whose profiling failed: no counter, no verdict."""
     kernel = Kernel("a" * 64, "reports/attention.ncu-rep", index, name, name, "failed", gpu=A100.name)
     verdict = Verdict("unknown", None, at_roof=False, cause="failed", limit=Limit(), confidence="low",
-                      sentence="Unknown: the kernel failed while it was profiled.",
                       moves=(Move("Run the program without the profiler first.", "collect"),))  # fmt: skip
     return Analysis(kernel, dict.fromkeys(LEVELS, Level()), {}, {}, {}, None, None, None, verdict, Nvidia())
 
@@ -296,8 +295,6 @@ def _verdict(sample: Sample, shares: Mapping[str, float]) -> Verdict:
         if largest and sample.bound != "unknown"
         else Limit(missing="throughput counters"),
         confidence="high",
-        sentence=_SENTENCES[sample.bound],
-        evidence=("DRAM moves 1.41 TB/s of 1.56 TB/s (91 %)", "instruction issue 31 %"),
         moves=_MOVES[sample.bound],
         bottleneck=Bottleneck(name, shares[name]) if name else None,
         memory=_busiest({name: share for name, share in shares.items() if name in LEVELS}),
@@ -311,15 +308,6 @@ def _busiest(shares: Mapping[str, float]) -> Bottleneck | None:
 
 
 _CAUSES = {"latency": "long_scoreboard", "overhead": "short kernel", "unknown": "no byte counters"}
-
-_SENTENCES: Mapping[str, str] = {
-    "memory": "Memory-bound at DRAM: moves 1.41 TB/s of 1.56 (91 %); at 1.2 FLOP/B it cannot use the tensor cores.",
-    "compute": "Compute-bound at the bf16 tensor pipe: 212 TFLOP/s of 312 (68 %).",
-    "latency": "Latency-bound: no unit above 31 %; only 0.40 warps ready per scheduler; waits for global memory.",
-    "overhead": "Overhead-bound: 3.2 us is of the order of a launch.",
-    "balanced": "Near two limits: DRAM 66 %, FP32 64 %.",
-    "unknown": "Unknown: the report has no byte and no FLOP counters.",
-}
 
 _MOVES: Mapping[str, tuple[Move, ...]] = {
     "memory": (

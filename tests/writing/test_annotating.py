@@ -17,7 +17,7 @@ from rooflens.analyzing import analyze_paths
 from rooflens.errors import InputError
 from rooflens.format import bounded_name
 from rooflens.model.records import Analysis, AnalyzedReport
-from rooflens.model.summary import best_move
+from rooflens.report.words.verdict import best_move
 from rooflens.writing import annotating
 from rooflens.writing.annotating import annotate
 
@@ -96,7 +96,7 @@ def test_our_arguments_are_those_of_the_report(tmp_path: Path, attention: Analyz
         assert limiter is not None
         assert ours["rooflens verdict"].startswith(theirs.verdict.bound)
         assert float(ours["rooflens share of limiter (%)"]) == pytest.approx(limiter.share * 100, abs=0.051)
-        assert ours["rooflens first move"] == best_move(theirs.analysis.verdict)
+        assert ours["rooflens first move"] == best_move(theirs.analysis)
         assert ours["rooflens key"] == theirs.key
         share = times[event["name"]] / sum(times.values()) * 100
         assert float(ours["rooflens share of program (%)"]) == pytest.approx(share, abs=0.051)

@@ -140,9 +140,7 @@ def analyze(
     # The other formats name places and show no code.
     reading = replace(wanted.reading, texts=style in {"json", "digest"})
     may_sum = keep and style in {"table", "md"} and not (launches or columns or wanted.predict)
-    found = load_analyzed(
-        replace(wanted, reading=reading), keep=keep, may_sum=may_sum, with_evidence=style not in {"table", "md"}
-    )
+    found = load_analyzed(replace(wanted, reading=reading), keep=keep, may_sum=may_sum)
     wrote = f"wrote {shown(wanted.store)}" if wanted.store and found.kept_count else ""
     if found.summed is not None:
         deliver(of_sums(found.summed, top), style)

@@ -65,7 +65,7 @@ def explain(*, wanted: Wanted, style: str | None) -> None:
 
     from rooflens.model.ranking import most_at_stake
     from rooflens.report.kernel.document import KernelView, kernel_document
-    from rooflens.report.words.expectations import expectations_document
+    from rooflens.report.kernel.predicted import expectations_document
     from rooflens.writing.answers import Answer, of_kernels
 
     stated = read_stated(wanted.predict)

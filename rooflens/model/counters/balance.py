@@ -134,3 +134,41 @@ CAPACITY: tuple[Counter, ...] = (
         "launch__shared_mem_per_block_driver",
     ),
 )
+
+
+def wait_words(largest: str, shares: Mapping[str, float], title: str) -> str:
+    """Name the largest counted wait; say so if others may be larger.
+
+    Args:
+        largest: Its reason.
+        shares: Each reason that was counted, with its part of the time of a warp.
+        title: What the wait is called.
+    """
+    is_sure = len(shares) >= len(STALLS) // 2 or 1 - sum(shares.values()) <= shares[largest]
+    return title if is_sure else f"{title}, of the waits counted"
+
+
+_WAITS = {form: {f"stall_{why}_{form}": why for why in STALLS} for form in ("share", "cycles")}
+"""Form of a count of waits -> its counters, each with its reason."""
+
+
+def longest_wait(stalls: Mapping[str, float], counters: Mapping[str, float]) -> str | None:
+    """Name the longest wait that was sampled or counted; None if none was.
+
+    Cycles for each issued instruction compare the waits, though their part of a warp's time may not be known.
+
+    Args:
+        stalls: Part of the samples by stall reason.
+        counters: The kernel's.
+    """
+    sampled = {why: share for why, share in stalls.items() if why in STALLS}
+    read = {
+        form: {why: counters[name] for name, why in names.items() if name in counters} for form, names in _WAITS.items()
+    }
+    for form, counted in (("share", sampled), *read.items()):
+        waits = [why for why in counted if why != "not_selected"]
+        if waits:
+            longest = max(waits, key=counted.__getitem__)
+            shares = counted if form == "share" else dict.fromkeys(counted, 0.0)
+            return wait_words(longest, shares, STALLS[longest])
+    return None

@@ -23,6 +23,7 @@ from rooflens.model.roofline.occupancy import (
     block_limits,
     block_smem_bytes,
     blocks_by_registers,
+    few_blocks,
     next_step,
     occupancy_limiters,
     set_aside_bytes,
@@ -35,7 +36,6 @@ from rooflens.model.roofline.opcodes import works_by_warpgroups
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.pipelined import is_large_tile
-from rooflens.model.verdict.sentences import few_blocks
 
 _IDLE_WAITS = frozenset({LATENCY, IDLE})
 _GRID = {"grid_size": "blocks", "sm_count": "SMs"}

@@ -15,7 +15,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from rooflens.format import percent, si_of
-from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
+from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS, wait_words
 from rooflens.model.findings.cost import LATENCY, WAITS
 from rooflens.model.findings.loops import loops_of
 from rooflens.model.findings.rule import FindingRule, Found
@@ -26,7 +26,6 @@ from rooflens.model.roofline.opcodes import executed
 from rooflens.model.roofline.unit_names import resource_label, unit_label
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.pipelined import deeper
-from rooflens.model.verdict.sentences import wait_words
 from rooflens.model.verdict.thresholds import Thresholds
 
 _COHERENT_LOAD = re.compile(r"LDG?\b.*\.STRONG\b")

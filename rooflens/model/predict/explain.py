@@ -1,4 +1,4 @@
-"""Find from the counters why a measurement differs from its prediction: keys of `report/words/expectations.py`.
+"""Find from the counters why a measurement differs from its prediction: keys of `report/kernel/predicted.py`.
 
 How large a difference is, the rows of the comparison say.
 """

@@ -14,6 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from rooflens.format import count
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.records import Kernel, Limiter
 
@@ -439,3 +440,9 @@ def _merged(steps: Iterable[tuple[float, float]]) -> Steps:
             merged.pop()
         merged.append((value, occupancy))
     return tuple(merged)
+
+
+def few_blocks(counters: Mapping[str, float]) -> str:
+    """Say that some SMs have no block: `64 blocks for 148 SMs`; empty where each has one, or that is not known."""
+    blocks, sms = counters.get("grid_size"), counters.get("sm_count")
+    return f"{count(int(blocks), 'block')} for {sms:,.0f} SMs" if blocks and sms and blocks < sms else ""

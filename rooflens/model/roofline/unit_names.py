@@ -11,6 +11,7 @@ from rooflens.model.records import Bottleneck, Level, Roof
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.standing import Binding
 from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, WHOLE
+from rooflens.model.verdict_classes import is_open
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
@@ -57,6 +58,17 @@ def bottleneck_words(bottleneck: Bottleneck | None, *gpus: str | None, missing: 
     name, unit = resource_label(bottleneck.resource, *gpus), unit_label(bottleneck, *gpus)
     share = f"{unit} {percent(bottleneck.share)}"
     return share if unit.startswith(name) else f"{name} ({share})"  # an FP64 pipe says itself what fills it
+
+
+def limiter_words(bound: str, resource: str | None, *gpus: str | None) -> str:
+    """Name a limiter: `compute at tensor bf16`, `memory at HBM3`, `instruction issue`, `latency`."""
+    if resource is None:
+        return bound
+    if bound == "balanced":
+        return f"near two limits ({resource_label(resource, *gpus)} nearest)"
+    if resource == "issue":
+        return f"{resource_label(resource)}{'?' if is_open(bound) else ''}"
+    return f"{bound} at {resource_label(resource, *gpus)}"
 
 
 def busy_words(bottleneck: Bottleneck, *gpus: str | None) -> str:

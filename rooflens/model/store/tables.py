@@ -36,8 +36,9 @@ from rooflens.model.records import (
     SourceFile,
 )
 from rooflens.model.store.columns import field_of, lists, map_column, maps, struct_lists, table_of, values_of
-from rooflens.model.summary import best_move, stake_of
+from rooflens.model.summary import stake_of
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
+from rooflens.report.words.verdict import best_move
 
 SCHEMA_VERSION = 11
 """Increased whenever a column changes name, type or meaning; not for new columns, which older files lack."""
@@ -488,7 +489,7 @@ def verdict_table(analyses: Sequence[Analysis], inputs_digest: str = "") -> pa.T
         "verdict_class": [analysis.verdict.shown_class for analysis in analyses],
         "winnable_ns": [winnable_ns for winnable_ns, _ in times],
         "at_stake_ns": [at_stake_ns for _, at_stake_ns in times],
-        "first_move": [best_move(analysis.verdict) for analysis in analyses],
+        "first_move": [best_move(analysis) for analysis in analyses],
         "first_move_kind": [best and best.kind for best in bests],
         "model_version": [MODEL_VERSION] * len(analyses),
         "inputs_digest": [inputs_digest] * len(analyses),

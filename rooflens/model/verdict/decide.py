@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from rooflens.format import percent
-from rooflens.model.counters.balance import STALLS
+from rooflens.model.counters.balance import STALLS, longest_wait
 from rooflens.model.failed import failure_words
 from rooflens.model.records import LEVELS, Bottleneck, Confidence, Finding, Move, Verdict, held_once, in_order, ratio
 from rooflens.model.roofline.roof import dram_clock_part
@@ -35,10 +35,12 @@ from rooflens.model.verdict.library import caller_moves
 from rooflens.model.verdict.limit import find_limit, floor_of_today
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.pipelined import beside_waits, each_once, fitting, with_tensor_moves
-from rooflens.model.verdict.sentences import NOT_MEASURED, evidence_lines, longest_wait, verdict_sentence
 from rooflens.model.verdict.spelling import spelt
 from rooflens.model.verdict.unmeasured import ONE_UNIT, unmeasured
 from rooflens.model.verdict_classes import Bound
+
+NOT_MEASURED = "cause not measured"
+"""The cause of a kernel that waits, where nothing measured says most of why."""
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
 _DOUBTS = frozenset(
@@ -200,11 +202,8 @@ def _is_at_roof(facts: Facts, limiter: Bottleneck) -> bool:
     return max(limiter.share, ratio(per_s, attainable) or 0.0) >= limits.at_roof_share
 
 
-def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: bool = True) -> Verdict:
-    """Write the verdict in words; the findings that cost time give the first moves.
-
-    Without its lines of evidence, which neither totals nor a store hold, that takes two thirds of the time.
-    """
+def make_verdict(facts: Facts, findings: Sequence[Finding]) -> Verdict:
+    """Make the record of the verdict; the findings that cost time give the first moves."""
     kernel, bound, limiter, is_latency = facts.kernel, facts.bound, facts.limiter, facts.bound == "latency"
     costing = tuple(finding for finding in findings if finding.severity != "note")
     if "memory" in facts.unseen:  # more warps are no help where memory is full, which nobody knows
@@ -213,7 +212,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     unmeasured = is_latency and not _explains_the_wait(facts, causes)
     cause = None
     if is_latency:
-        cause = (longest_wait(facts) or NOT_MEASURED) if unmeasured else causes[0].title
+        cause = (longest_wait(kernel.stalls, kernel.counters) or NOT_MEASURED) if unmeasured else causes[0].title
     elif bound == "overhead":
         cause = "gaps around its launches" if facts.outside.waiting else "launch-sized kernel"
     elif bound == "unknown":
@@ -221,10 +220,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     elif facts.full_for_a_while:
         cause = "full for a part of its run"
     elif limiter is not None and limiter.resource is None:
-        cause = longest_wait(facts)
-    moves, done = _moves(facts, costing, unmeasured=unmeasured), done_words(facts, findings)
-    moves = tuple(map(held_once, moves))
-    sentence = verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured, done=done)
+        cause = longest_wait(kernel.stalls, kernel.counters)
     return Verdict(
         bound=bound,
         resource=limiter.resource if limiter else None,
@@ -232,9 +228,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         cause=cause,
         limit=facts.limit,
         confidence=facts.confidence,
-        sentence=held_once(sentence),
-        evidence=tuple(map(held_once, evidence_lines(facts, causes, unmeasured=unmeasured))) if with_evidence else (),
-        moves=moves,
+        moves=tuple(map(held_once, _moves(facts, costing, unmeasured=unmeasured))),
         bottleneck=limiter or busiest_unit(facts),
         memory=facts.memory,
         compute=facts.compute,
@@ -242,9 +236,28 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         or_bound=facts.or_bound,
         today=floor_of_today(facts),
         does=facts.does,
-        done=done,
-        unmeasured=facts.unmeasured if facts.or_bound else (),
+        done=done_words(facts, findings),
+        unmeasured=facts.unmeasured,
+        causes=tuple(held_once(cause.id) for cause in causes),
+        is_wait_explained=not unmeasured if is_latency else None,
+        full_for_a_while=facts.full_for_a_while,
+        share_while_active=_share_while_active(facts) if limiter is None else None,
+        is_brief=is_latency and _is_brief(facts),
     )
+
+
+def _share_while_active(facts: Facts) -> float | None:
+    """Return how busy the busiest unit is while SMs have work; None where that is no news, or not known."""
+    top = next(iter(facts.sides), None)
+    if top is None or facts.unseen or (top.unit or top.resource) in {None, "dram", "l2"}:
+        return None
+    active = facts.kernel.active_part
+    return top.share / active if active and top.share <= active < facts.limits.nearly_all_share else None
+
+
+def _is_brief(facts: Facts) -> bool:
+    limits, time_ns = facts.limits, facts.kernel.duration_ns
+    return time_ns is not None and limits.overhead_duration_ns <= time_ns < limits.short_duration_ns
 
 
 def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:

@@ -12,13 +12,13 @@ from rooflens.format import count, duration, percent, si
 from rooflens.model.knowledge.roles import COPIES, FILLS
 from rooflens.model.records import Analysis, Move, Role, timed
 from rooflens.model.roofline.datasheets import datasheet_of, load_datasheets
+from rooflens.model.roofline.occupancy import few_blocks
 from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.roofline.unit_names import busy_words, resource_label
 from rooflens.model.verdict.bottleneck import busiest_unit
 from rooflens.model.verdict.collecting import PROGRAM, program_of
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.narrower import roofs_over_fp32
-from rooflens.model.verdict.sentences import few_blocks, without_move
 
 _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
@@ -98,9 +98,7 @@ def with_fills_told(analyses: Sequence[Analysis], command_line: str | None) -> t
 
 
 def _with_move(analysis: Analysis, move: Move) -> Analysis:
-    verdict = analysis.verdict
-    sentence = f"{without_move(verdict)} {move.text[:1].upper()}{move.text[1:]}."
-    return replace(analysis, verdict=replace(verdict, moves=(move, *verdict.moves), sentence=sentence))
+    return replace(analysis, verdict=replace(analysis.verdict, moves=(move, *analysis.verdict.moves)))
 
 
 def caller_moves(facts: Facts, library: str) -> tuple[Move, ...]:

@@ -35,8 +35,8 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
+from rooflens.report.kernel.predicted import cells_of, compared_table
 from rooflens.report.words import forecast as sentences
-from rooflens.report.words.expectations import cells_of, compared_table
 from rooflens.report.words.forecast import columns_of, crossing_words, notes, sizes_text, table_rows
 from rooflens.report.words.forecast import heading as row_heading
 

@@ -17,14 +17,13 @@ from rooflens.model.knowledge.families import TITLES, family_page, named_page
 from rooflens.model.knowledge.items import find_item, names_of
 from rooflens.model.needs import untold
 from rooflens.model.predict.other_gpu import type_answer
-from rooflens.model.records import Analysis, AnalyzedReport, Finding, Inside, Move, Verdict
+from rooflens.model.records import Analysis, AnalyzedReport, Finding, Inside, Move
 from rooflens.model.roofline.occupancy import block_smem_bytes, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes, total_ns_of
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.limit import LAUNCH
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
-from rooflens.model.verdict.sentences import unmeasured_words, without_move
 from rooflens.report.document import (
     Bullets,
     Column,
@@ -76,6 +75,7 @@ from rooflens.report.words.kernel import file_of, plain, shares, short_name
 from rooflens.report.words.labels import flag_label
 from rooflens.report.words.program import in_program_lines
 from rooflens.report.words.ruled_out import hardly_one, is_symptom, not_measured, ruled_out, symptoms
+from rooflens.report.words.verdict import evidence_lines, unmeasured_words, verdict_head, verdict_sentence
 from rooflens.report.words.worth import best_in_type, worth_words
 from rooflens.report.writers.markdown import to_markdown
 
@@ -85,8 +85,6 @@ LEAST_COST = 0.02
 RULES_SHOWN = 3
 
 _NAME_WIDTH = 200
-_CAUSE = "cause: "
-"""How the model begins a line of evidence that names a cause of latency."""
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 
 
@@ -135,17 +133,13 @@ def summary(view: KernelView) -> Document:
     return (*title(view), *_verdict(view), *_moves(view))
 
 
-def verdict_document(verdict: Verdict, time_ns: float | None) -> Document:
-    """Say what limits a kernel, what its best move brings, and its limit.
-
-    Args:
-        verdict: The kernel's.
-        time_ns: Its duration; None if unknown.
-    """
+def verdict_document(analysis: Analysis) -> Document:
+    """Say what limits a kernel, what its best move brings, and its limit."""
+    verdict = analysis.verdict
     sure = confidence_words(verdict.confidence, "class")
-    words = (best_gain_words(verdict, time_ns), limit_factor_words(verdict), sure)
+    words = (best_gain_words(verdict, None), limit_factor_words(verdict), sure)
     said = fmt.sentence_case(", ".join(filter(None, words)))
-    return Paragraph((strong(plain(verdict.sentence)),), "answer"), paragraph(plain(f"{said}."))
+    return Paragraph((strong(plain(verdict_sentence(analysis))),), "answer"), paragraph(plain(f"{said}."))
 
 
 def finding_document(finding: Finding) -> Document:
@@ -254,7 +248,7 @@ def _launch(analysis: Analysis) -> Words:
 
 def sentence(view: KernelView) -> str:
     """Say in a sentence what limits it."""
-    return plain(without_move(view.analysis.verdict))
+    return plain(verdict_head(view.analysis))
 
 
 def _verdict(view: KernelView) -> Document:
@@ -397,16 +391,11 @@ def _findings(view: KernelView) -> Document:
         )
         for one in costing(analysis)
     )
-    tabulated = bool(shares(analysis))
-    causes = [
-        plain(line.removeprefix(_CAUSE))
-        for line in analysis.verdict.evidence
-        if not items and (not tabulated or line.startswith(_CAUSE))
-    ]
+    numbers = () if items or shares(analysis) else evidence_lines(analysis)
     other = _type_words(analysis)
     parts = (
         *((Bullets(items, numbered=True),) if items else ()),
-        *((bullets([*causes]),) if causes else ()),
+        *((bullets([*map(plain, numbers)]),) if numbers else ()),
         *((paragraph(plain(other)),) if other else ()),
     )
     return (Heading("Why"), *parts) if parts else ()
@@ -518,7 +507,7 @@ def _why_unknown(move: Move, analysis: Analysis) -> str:
     if move.kind == "collect":
         return ""
     if analysis.verdict.or_bound:
-        return f"Gain not known: {unmeasured_words(analysis.verdict.unmeasured)}"
+        return f"Gain not known: {unmeasured_words(analysis.verdict)}"
     if any(one.confidence == "low" for one in analysis.findings if one.id == move.finding):
         return "Gain not known: the counters only hint at it"
     if move.finding is None or move.kind == "algorithm":

@@ -9,7 +9,7 @@ from rooflens.model.predict.compared import Compared
 from rooflens.model.predict.measured import Checked, compared
 from rooflens.model.records import Analysis, PredictedQuantity
 from rooflens.report.document import Document, Paragraph, Span, Words
-from rooflens.report.words.expectations import (
+from rooflens.report.kernel.predicted import (
     REASONS,
     cells_of,
     compared_table,

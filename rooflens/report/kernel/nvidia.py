@@ -10,8 +10,8 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Nvidia, Rule, Verdict
 from rooflens.model.roofline.unit_names import resource_label
+from rooflens.model.verdict.decide import NOT_MEASURED
 from rooflens.model.verdict.nvidia_rules import BROKEN, agrees
-from rooflens.model.verdict.sentences import NOT_MEASURED
 from rooflens.report.words.labels import BOUND_LABELS
 
 _SAYS: Mapping[str, str] = {

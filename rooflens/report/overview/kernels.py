@@ -15,10 +15,11 @@ from rooflens.model.keys import short_names
 from rooflens.model.ranking import ORDER, in_order, opportunities
 from rooflens.model.records import ratio
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.summary import KernelSummary, Launch, best_move, time_part
+from rooflens.model.summary import KernelSummary, Launch, time_part
 from rooflens.report.document import Column, Document, Span, Table, Words, code
 from rooflens.report.words.gain_and_limit import TODAY, limit_cell
 from rooflens.report.words.labels import UNITS
+from rooflens.report.words.verdict import best_move
 from rooflens.report.words.verdicts import MARKS, verdict_cell
 
 _MISSING = "-"
@@ -205,7 +206,7 @@ def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tupl
         Span(verdict_cell(kernel), verdict.shown_class),
         factor(verdict.gain.factor) if verdict.gain else _MISSING,
         limit_cell(verdict.limit, _MISSING),
-        Span(best_move(analysis.verdict).partition(": ")[0], "dim"),
+        Span(best_move(analysis).partition(": ")[0], "dim"),
     )
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.ranking import Tier, failed_lead, tiers
-from rooflens.model.summary import KernelSummary, asks_first, best_move, parted, time_part
+from rooflens.model.summary import KernelSummary, asks_first, parted, time_part
 from rooflens.report.content import Content, Replaced
 from rooflens.report.document import Below, Fact, Live, Member, Opportunities, Opportunity, Words, code, strong
 from rooflens.report.overview.headline import of_kernel
@@ -17,6 +17,7 @@ from rooflens.report.summary import Ranked, ReportTime, at_limit, cannot_tell, o
 from rooflens.report.words.findings import ShownFinding, costing, shown
 from rooflens.report.words.gain_and_limit import GAIN_NOT_KNOWN, gain_how, time_figure
 from rooflens.report.words.ladder import ladder_asks
+from rooflens.report.words.verdict import best_move
 
 TITLE = "What to fix first"
 
@@ -87,7 +88,7 @@ def _failed(content: Content) -> list[Opportunity]:
             0.0,
             "unknown",
             0.0,
-            fmt.sentence_case(best_move(one.analysis.verdict)),
+            fmt.sentence_case(best_move(one.analysis)),
             rank=place,
         )
         for place, one in enumerate(content.failed_kernels, start=1)

@@ -8,8 +8,8 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens.model.records import Verdict
+from rooflens.model.roofline.unit_names import limiter_words
 from rooflens.model.summary import Launch
-from rooflens.model.verdict.sentences import limiter_words, unmeasured_words
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Option
@@ -18,6 +18,7 @@ from rooflens.report.kernel.document import KernelView, below_answer, on_card
 from rooflens.report.kernel.expectation import checked_for, predicted
 from rooflens.report.templates import write_blocks
 from rooflens.report.words.labels import BOUND_LABELS
+from rooflens.report.words.verdict import unmeasured_words
 
 _INSIDE = -1
 """Headings of a document are those of a part of the page."""
@@ -88,4 +89,4 @@ def _predicted(content: Content, launch: Launch) -> Document:
 
 def _limiter(verdict: Verdict, gpu: str) -> str:
     words = limiter_words(BOUND_LABELS[verdict.shown_class], verdict.resource, gpu)
-    return f"{words}, {unmeasured_words(verdict.unmeasured)}" if verdict.or_bound else words
+    return f"{words}, {unmeasured_words(verdict)}" if verdict.or_bound else words

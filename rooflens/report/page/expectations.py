@@ -5,8 +5,8 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from rooflens.report.content import Content
+from rooflens.report.kernel.predicted import expectations_document
 from rooflens.report.templates import render, write_blocks
-from rooflens.report.words.expectations import expectations_document
 
 
 def predicted(page: Content) -> Markup:

@@ -10,7 +10,7 @@ from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.ranking import failed_lead
 from rooflens.model.records import Confidence
-from rooflens.model.summary import KernelSummary, Launch, best_move
+from rooflens.model.summary import KernelSummary, Launch
 from rooflens.report.content import Content
 from rooflens.report.document import Option, Paragraph, Span, joined
 from rooflens.report.kernel.document import answer, numbers, sentence
@@ -26,6 +26,7 @@ from rooflens.report.words.findings import confidence_words, sureness
 from rooflens.report.words.gain_and_limit import gain_figure
 from rooflens.report.words.labels import BOUND_LABELS
 from rooflens.report.words.program import program_lines
+from rooflens.report.words.verdict import best_move
 
 
 def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
@@ -35,7 +36,7 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
         content: The page.
         figures: The rooflines of the page.
     """
-    texts = [best_move(group.analysis.verdict) for group in content.first[:1]]
+    texts = [best_move(group.analysis) for group in content.first[:1]]
     if content.ladder:
         answer, texts = versions(content.ladder, content.launches), []
     elif len(content.kernels) == 1 and not failed_lead([*content.kernels, *content.failed_kernels]):

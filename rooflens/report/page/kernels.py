@@ -17,13 +17,14 @@ from rooflens.model.records import Analysis
 from rooflens.model.roofline.standing import standing
 from rooflens.model.roofline.unit_names import bottleneck_words, resource_label
 from rooflens.model.roofline.work import Unit, main_work
-from rooflens.model.summary import KernelSummary, Launch, best_move, cautions, known_sum
+from rooflens.model.summary import KernelSummary, Launch, cautions, known_sum
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
 from rooflens.report.page.cards import Card, cards
 from rooflens.report.templates import render
 from rooflens.report.words.gain_and_limit import TODAY, limit_cell
 from rooflens.report.words.labels import UNITS
+from rooflens.report.words.verdict import best_move
 
 NAME_WIDTH = 72
 TITLE_WIDTH = 400
@@ -138,7 +139,7 @@ def written(group: KernelSummary, label: str, offered: Iterable[Column]) -> list
         else Cell(bottleneck_words(busiest, gpu), _raw(busiest.share), resource_label(busiest.resource, gpu)),
         "roof": _number(at.share if at else None, fmt.percent),
         "cause": _words("" if group.is_failed else verdict.cause or ""),
-        "move": _words("" if group.is_failed else best_move(verdict)),
+        "move": _words("" if group.is_failed else best_move(group.analysis)),
         LIMIT: Cell(
             limit_cell(verdict.limit), "" if verdict.limit.over_floor is None else _raw(verdict.limit.over_floor)
         ),

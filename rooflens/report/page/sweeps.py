@@ -22,11 +22,11 @@ from rooflens.model.records import Analysis, ratio
 from rooflens.model.roofline.roofs import RoofLine, RoofSet, pipe_roofs
 from rooflens.model.summary import identity
 from rooflens.report.content import Content
+from rooflens.report.kernel.predicted import LADDERS, sizes_text
 from rooflens.report.plane.marks import Spec
 from rooflens.report.plane.roofs import flat_roof, slope_roof
 from rooflens.report.plane.simple import Dot, Drawn, plane_spec
 from rooflens.report.templates import Drawing, render
-from rooflens.report.words.expectations import LADDERS, sizes_text
 from rooflens.report.words.labels import BOUND_LABELS
 
 LEAST_STEPS = 2

@@ -71,9 +71,9 @@ def move_words(one: ProgramKernel) -> Words:
     """Write the first move, where a report holds the kernel."""
     if one.measured is None:
         return ""
-    from rooflens.model.summary import best_move  # noqa: PLC0415 - only where there is a report
+    from rooflens.report.words.verdict import best_move  # noqa: PLC0415 - only where there is a report
 
-    return Span(best_move(one.measured.verdict).partition(": ")[0], "dim")
+    return Span(best_move(one.measured).partition(": ")[0], "dim")
 
 
 def from_words(one: ProgramKernel) -> str:

@@ -19,7 +19,6 @@ from rooflens.model.roofline.standing import Standing, judged, standings
 from rooflens.model.roofline.unit_names import bottleneck_words, resource_label
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import Launch, cautions, median_launch
-from rooflens.model.verdict.sentences import unmeasured_words
 from rooflens.report.content import Content
 from rooflens.report.plane.plane import BarredLaunch, DrawnLaunch, LevelShare, LoopPoint, Plane, Point
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNIT, UNPLACED
@@ -27,6 +26,7 @@ from rooflens.report.roofline.choices import choices
 from rooflens.report.roofline.course import phase_points
 from rooflens.report.words.inside import LEAST_SHARE, loop_labels, loop_place, shown_loops
 from rooflens.report.words.labels import BOUND_LABELS, flag_name, stall_label
+from rooflens.report.words.verdict import unmeasured_words
 
 LOOP_WIDTH = 30
 
@@ -125,7 +125,7 @@ def _verdict_words(verdict: Verdict, gpu: str) -> str:
     """Say class, resource and cause of a verdict in a few words."""
     resource = f": {resource_label(verdict.resource, gpu)}" if verdict.resource else ""
     cause = f", {stall_label(verdict.cause)}" if verdict.cause else ""
-    lacks = f", {unmeasured_words(verdict.unmeasured)}" if verdict.or_bound else ""
+    lacks = f", {unmeasured_words(verdict)}" if verdict.or_bound else ""
     return f"{BOUND_LABELS[verdict.shown_class]}{resource}{cause}{', at the roof' if verdict.at_roof else ''}{lacks}"
 
 

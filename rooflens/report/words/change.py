@@ -11,8 +11,8 @@ from rooflens.model.compare.given import Given, defaults_words
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis
+from rooflens.model.roofline.unit_names import limiter_words
 from rooflens.model.same_work import UnitTime, Work, time_per_work
-from rooflens.model.verdict.sentences import limiter_words
 from rooflens.report.words.gain_and_limit import share_words
 
 NO_CAUSE = "no counter says why"

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from rooflens.format import MISSING, count, duration, factor, percent
 from rooflens.model.records import FAR, Analysis, Bottleneck, Gain, Limit, Verdict, ratio
+from rooflens.model.roofline.occupancy import few_blocks
 from rooflens.model.roofline.roof import at_top_clock
 from rooflens.model.roofline.unit_names import (
     LEVEL_LABELS,
@@ -18,8 +19,8 @@ from rooflens.model.roofline.unit_names import (
 )
 from rooflens.model.roofline.units import LSU_INPUT
 from rooflens.model.verdict.limit import LAUNCH
-from rooflens.model.verdict.sentences import few_blocks, few_ready
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.words.verdict import few_ready
 
 
 def share_words(bottleneck: Bottleneck) -> tuple[str | None, str]:

@@ -15,8 +15,8 @@ from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Timing
 from rooflens.model.compare.ladder import Ladder, Rung, tied
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
-from rooflens.model.summary import asks_first, best_move
-from rooflens.model.verdict.sentences import limiter_words
+from rooflens.model.roofline.unit_names import limiter_words
+from rooflens.model.summary import asks_first
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.document import Bar, Bars, Column, Span, Table, Words, code
 from rooflens.report.words.change import (
@@ -29,6 +29,7 @@ from rooflens.report.words.change import (
 )
 from rooflens.report.words.gain_and_limit import A_LAUNCH, gain_words, limit_in_short, share_words
 from rooflens.report.words.headline import Plain, fitting, name_of, some_names
+from rooflens.report.words.verdict import best_move
 
 KERNELS_SHOWN = 30
 """Kernels of a program listed over its versions, those that take most time; JSON holds all."""
@@ -307,7 +308,7 @@ def try_next(ladder: Ladder) -> str:
     span = A_LAUNCH if fastest.launches > 1 else ""
     gain = gain_words(verdict.gain, fastest.analysis.kernel.duration_ns, span)
     limit = limit_in_short(fastest.analysis)
-    said = (f"Next, from {fastest.label}: {best_move(fastest.analysis.verdict)}", gain, limit)
+    said = (f"Next, from {fastest.label}: {best_move(fastest.analysis)}", gain, limit)
     return f"{'; '.join(filter(None, said))}."
 
 

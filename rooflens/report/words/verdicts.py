@@ -8,9 +8,9 @@ from rooflens.format import percent, significant
 from rooflens.model.records import Analysis, Confidence
 from rooflens.model.roofline.unit_names import bottleneck_words, resource_label
 from rooflens.model.summary import KernelSummary
-from rooflens.model.verdict.sentences import unmeasured_words
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.words.findings import costing
+from rooflens.report.words.verdict import unmeasured_words
 
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " (medium)", "low": " (low)"}
 MARKS = "class?: may be another; (medium), (low): confidence"
@@ -46,7 +46,7 @@ def verdict_words(analysis: Analysis) -> str:
     else:
         why = _waits(analysis) if verdict.bound == "latency" else verdict.cause or ""
     doubt = "" if verdict.bound == "unknown" else _DOUBT[verdict.confidence]
-    why = ", ".join(filter(None, (why, unmeasured_words(verdict.unmeasured))))
+    why = ", ".join(filter(None, (why, unmeasured_words(verdict))))
     return f"{verdict.shown_class}: {why}{doubt}" if why else f"{verdict.shown_class}{doubt}"
 
 

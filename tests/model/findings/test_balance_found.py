@@ -7,7 +7,7 @@ from support.findings import at_limiter, findings_of, make_facts, unsaid
 
 from rooflens.model.findings.launch import load_imbalance, low_occupancy, partition_imbalance, small_grid, tail_wave
 from rooflens.model.records import Phases
-from rooflens.model.verdict.decide import write_verdict
+from rooflens.model.verdict.decide import make_verdict
 
 
 def _severity(facts_id: str, **parts: object) -> str:
@@ -93,7 +93,7 @@ def test_a_launch_that_leaves_nearly_the_whole_gpu_idle_is_spread_first(
     grid = {"waves": blocks / 1312, "grid_size": blocks, "sm_count": 82.0, "block_size": threads}
     idle = {"eligible_warps_per_cycle": 0.03, "issue_active_per_cycle": 0.03, "duration_ns": time_ns}
     facts = make_facts({**stall, **grid, **idle}, {"l2": 0.001}, confidence="high")
-    moves = write_verdict(facts, findings_of(facts)).moves
+    moves = make_verdict(facts, findings_of(facts)).moves
     assert moves[0].text.startswith(first), [move.text for move in moves]
     assert (moves[0].gain is None) is (moves[0].kind == "blocks")
     assert ("a block on every SM makes it at most" in moves[0].text) is (moves[0].kind == "blocks")

@@ -11,6 +11,7 @@ from support.kernels import make_case, make_kernel, reach
 from rooflens.analyzing import analyze_paths
 from rooflens.model.records import Analysis, Verdict
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.words.verdict import verdict_sentence
 
 PUBLISHED = Path(__file__).parents[3] / "fixtures" / "published"
 
@@ -35,7 +36,7 @@ def test_a_small_part_is_not_the_cause(self_join: list[Analysis]) -> None:
     one = next(one for one in self_join if one.kernel.function_name == "kernelUniqueKeys")
     assert one.kernel.counters["achieved_occupancy"] == pytest.approx(0.88, abs=0.01)
     assert one.verdict.cause == "cause not measured"
-    assert "why warps wait was not measured; may contribute: low achieved occupancy" in one.verdict.sentence
+    assert "why warps wait was not measured; may contribute: low achieved occupancy" in verdict_sentence(one)
     assert [move.kind for move in one.verdict.moves] == ["balance", "collect"]
     assert "--kernel kernelUniqueKeys --launch-count 1" in one.verdict.advice[-1]
 

@@ -11,6 +11,7 @@ from rooflens.model.findings.find import find_findings
 from rooflens.model.verdict.decide import decide
 from rooflens.model.verdict.done import done_words
 from rooflens.model.verdict.facts import Facts
+from rooflens.report.words.verdict import verdict_sentence
 
 
 def done(facts: Facts) -> str:
@@ -43,5 +44,5 @@ def test_the_peak_of_the_arithmetic_is_an_end() -> None:
     """A tensor pipe that works 92 % of the time is done, but not where the chip has a faster instruction."""
     kernel = make_kernel({"tensor_active_share": 0.92}, compute_capability="8.6")
     assert analyze(kernel).verdict.done.startswith("92")
-    assert analyze(kernel).verdict.sentence.startswith("Done: 92")
+    assert verdict_sentence(analyze(kernel)).startswith("Done: 92")
     assert not analyze(replace(kernel, compute_capability="9.0")).verdict.done

@@ -88,7 +88,7 @@ def test_the_first_bottleneck_counts() -> None:
 
 def verdict(bound: str, *, at_roof: bool = False) -> Verdict:
     """Make a verdict of a class."""
-    return Verdict(bound, None, at_roof=at_roof, cause=None, limit=Limit(), confidence="high", sentence="")  # type: ignore[arg-type]
+    return Verdict(bound, None, at_roof=at_roof, cause=None, limit=Limit(), confidence="high")  # type: ignore[arg-type]
 
 
 @for_all(

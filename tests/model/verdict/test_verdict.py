@@ -5,18 +5,19 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from support.kernels import make_case, make_kernel, place, reach
+from support.kernels import judge, make_case, make_kernel, place, reach
 from support.loops import for_all
 from support.roofs import own_roof
 
-from rooflens.model.analyze import analyze
+from rooflens.model.analyze import analysis_of, analyze
 from rooflens.model.findings.find import RULES
-from rooflens.model.records import Finding, Gain, Level, Outside, Rule, Severity, Verdict
+from rooflens.model.records import Analysis, Finding, Gain, Level, Outside, Rule, Severity, Verdict
 from rooflens.model.roofline.unit_names import bottleneck_words
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
-from rooflens.model.verdict.decide import WHAT_FILLS_A_UNIT, decide, write_verdict
+from rooflens.model.verdict.decide import WHAT_FILLS_A_UNIT, decide, make_verdict
 from rooflens.report.words.gain_and_limit import share_words
+from rooflens.report.words.verdict import evidence_lines, verdict_sentence
 
 COLLECT = "`rooflens profile "
 LOW = {"dram": 0.2, "fp32": 0.1}
@@ -25,7 +26,12 @@ SHORT = {"duration_ns": 4999.0}
 
 def verdict(shares: Mapping[str, float], counters: Mapping[str, float] | None = None, **overrides: Any) -> Verdict:
     """Return the verdict of a kernel with these shares."""
-    return reach(make_case(shares, counters, **overrides))
+    return judged(shares, counters, **overrides).verdict
+
+
+def judged(shares: Mapping[str, float], counters: Mapping[str, float] | None = None, **overrides: Any) -> Analysis:
+    """Judge a kernel of these shares."""
+    return judge(make_case(shares, counters, **overrides))
 
 
 @for_all(
@@ -81,9 +87,10 @@ def test_ten_points_decide(memory: float, compute: float, bound: str) -> None:
 )
 def test_at_roof_stands_beside_the_class(shares: dict[str, float], *, at_roof: bool) -> None:
     """A limiter at 80 % is at its roof, and the class stays the same."""
-    found = verdict(shares)
-    assert found.at_roof is at_roof
-    assert (" is saturated, " in found.sentence or ", at the roof" in found.sentence) is at_roof
+    found = judged(shares)
+    assert found.verdict.at_roof is at_roof
+    sentence = verdict_sentence(found)
+    assert (" is saturated, " in sentence or ", at the roof" in sentence) is at_roof
 
 
 @pytest.mark.parametrize(
@@ -135,7 +142,7 @@ def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing
     """With one side unmeasured and the other below 60 %, the class is latency at low confidence, and says why."""
     found = verdict(shares)
     assert (found.bound, found.resource, found.confidence) == ("latency", None, "low")
-    assert f"use of {missing} is not measured" in found.sentence
+    assert f"use of {missing} is not measured" in verdict_sentence(judged(shares))
     assert (found.limit.factor is None) is missing.startswith("memory")
     assert decide(make_case(shares)).room is None
 
@@ -167,12 +174,12 @@ def test_a_busy_pipe_may_not_be_the_limit_where_memory_was_not_measured(
     shares: dict[str, float], counters: dict[str, float], says: str, *, at_roof: bool
 ) -> None:
     """Only a full pipe is certainly the limit; L1 alone says nothing about memory."""
-    found = verdict(shares, counters)
-    assert found.sentence.replace("\u00a0", " ").startswith(says)
+    found, sentence = verdict(shares, counters), verdict_sentence(judged(shares, counters))
+    assert sentence.replace("\u00a0", " ").startswith(says)
     assert found.at_roof is at_roof
     if says.startswith("Possibly"):
         assert found.confidence == "low"
-        assert "not measured" in found.sentence
+        assert "not measured" in sentence
 
 
 def test_what_collects_more_is_the_last_move() -> None:
@@ -195,9 +202,9 @@ def test_launch_and_stalls_speak_where_no_unit_was_measured(
     counters: dict[str, float], stalls: dict[str, float]
 ) -> None:
     """Too few blocks, a low occupancy or a leading stall give a provisional latency at low confidence."""
-    found = verdict({}, kernel=make_kernel(counters, stalls=stalls))
-    assert (found.bound, found.confidence) == ("latency", "low")
-    assert "use of memory and compute is not measured" in found.sentence
+    found = judged({}, kernel=make_kernel(counters, stalls=stalls))
+    assert (found.verdict.bound, found.verdict.confidence) == ("latency", "low")
+    assert "use of memory and compute is not measured" in verdict_sentence(found)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +232,7 @@ def test_parts_of_the_traffic_are_a_lower_bound_of_dram(counters: dict[str, floa
     found = verdict({"smem": 0.1}, counters)
     assert (found.bound, found.resource, found.confidence) == ("memory", "dram", "low")
     assert found.bottleneck == Bottleneck("dram", pytest.approx(share))
-    assert "at least 70 % of its peak" in found.sentence
+    assert "at least 70 % of its peak" in verdict_sentence(judged({"smem": 0.1}, counters))
 
 
 def test_misses_of_a_split_l2_are_no_traffic_of_dram() -> None:
@@ -256,8 +263,8 @@ def test_a_cache_that_is_measured_hides_no_dram_whose_peak_is_published() -> Non
     counters = {"l1_data_share": 0.44, "l1_tag_share": 0.3, "dram_bytes": 1.2e9, "issue_active_share": 0.1}
     found = analyze(make_kernel(counters, gpu="NVIDIA A100-PCIE-40GB")).verdict
     assert (found.bound, found.resource) == ("memory", "dram")
-    little = analyze(make_kernel({**counters, "dram_bytes": 1.2e8}, gpu="NVIDIA A100-PCIE-40GB")).verdict
-    assert "no unit above 44 %" in little.sentence.replace("\u00a0", " ")
+    little = analyze(make_kernel({**counters, "dram_bytes": 1.2e8}, gpu="NVIDIA A100-PCIE-40GB"))
+    assert "no unit above 44 %" in verdict_sentence(little).replace("\u00a0", " ")
 
 
 @for_all(
@@ -331,26 +338,25 @@ def test_gaps_that_outweigh_a_launch_are_overhead(gap_ns: int | None, bound: str
 def test_a_unit_that_is_full_is_the_class_whatever_the_gaps_around_a_launch(share: float, bound: str) -> None:
     """Gaps belong to the program: the sentence and a move mention them even if a unit is at 80 % or more."""
     in_program = InProgram(time_ns=1_000_000, gap_ns=3_000_000)
-    found = verdict({"dram": share, "fp32": 0.1}, outside=Outside(in_program=in_program))
-    assert found.bound == bound
-    assert "the GPU is idle for 3.00 ms around a launch of 1.00 ms" in found.sentence
-    assert "launch_gaps" in [move.finding for move in found.moves]
+    found = judged({"dram": share, "fp32": 0.1}, outside=Outside(in_program=in_program))
+    assert found.verdict.bound == bound
+    assert "the GPU is idle for 3.00 ms around a launch of 1.00 ms" in verdict_sentence(found)
+    assert "launch_gaps" in [move.finding for move in found.verdict.moves]
 
 
 def test_gaps_are_not_called_a_short_kernel() -> None:
     """A kernel of 1 ms between gaps is not `launch-sized`: the gaps are the reason."""
-    sentence = verdict(
-        {"dram": 0.7, "fp32": 0.1}, outside=Outside(in_program=InProgram(time_ns=1_000_000, gap_ns=3_000_000))
-    ).sentence
+    outside = Outside(in_program=InProgram(time_ns=1_000_000, gap_ns=3_000_000))
+    sentence = verdict_sentence(judged({"dram": 0.7, "fp32": 0.1}, outside=outside))
     assert "Too short" not in sentence
     assert "is idle for 3.00 ms around a launch of 1.00 ms" in sentence
 
 
 def test_a_short_kernel_between_small_gaps_is_called_short() -> None:
     """Gaps shorter than the kernel are not given as the reason, in the cause or in the sentence."""
-    found = verdict(LOW, SHORT, outside=Outside(in_program=InProgram(time_ns=4_000, gap_ns=400)))
-    assert found.cause == "launch-sized kernel"
-    assert "about what a launch costs" in found.sentence
+    found = judged(LOW, SHORT, outside=Outside(in_program=InProgram(time_ns=4_000, gap_ns=400)))
+    assert found.verdict.cause == "launch-sized kernel"
+    assert "about what a launch costs" in verdict_sentence(found)
 
 
 def test_overhead_goes_before_balanced_and_latency() -> None:
@@ -362,13 +368,11 @@ def test_overhead_goes_before_balanced_and_latency() -> None:
 
 def test_latency_names_its_first_cause() -> None:
     """The first cause is in the verdict, all of them are in the evidence, and the moves follow."""
-    found = verdict(
-        LOW,
-        {"waves": 0.2},
-        kernel=make_kernel({"waves": 0.2}, stalls={"barrier": 0.5}),
-    )
-    assert (found.bound, found.cause) == ("latency", "too few blocks")
-    assert sum(line.startswith("cause: ") for line in found.evidence) == 2
+    analysis = judged(LOW, kernel=make_kernel({"waves": 0.2}, stalls={"barrier": 0.5}))
+    found = analysis.verdict
+    assert (found.bound, found.cause, len(found.causes)) == ("latency", "too few blocks", 2)
+    assert (found.causes[0], found.is_wait_explained) == ("small_grid", True)
+    assert sum(line.startswith("cause: ") for line in evidence_lines(analysis)) == 2
     assert "more blocks" in found.advice[0]
 
 
@@ -482,7 +486,7 @@ def test_two_rates_have_their_own_per_cent() -> None:
     level = Level(8.85e9, "", 8.85e12, own_roof(12.4e12, "byte"), 0.714, {"data": 0.714}, None)
     facts = make_case({"l1": 0.8, "smem": 0.714})
     facts = replace(facts, levels={**facts.levels, "smem": level})
-    said = write_verdict(decide(facts), ()).sentence.replace("\u00a0", " ")
+    said = verdict_sentence(analysis_of(decide(facts), ())).replace("\u00a0", " ")
     assert "moving 8.85 TB/s of 12.4 TB/s (71 %) through L1, which is 80 % busy" in said
 
 
@@ -520,9 +524,10 @@ LSU_FULL = {"lsu_inst": 1.5e7, "lsu_peak_inst_per_s": 1.6e10, "ffma_threads": 0.
 
 def test_a_full_load_store_unit_is_memory() -> None:
     """Load and store instructions that fill L1's input limit as memory does; the move is to issue fewer."""
-    found = reach(place(make_kernel(LSU_FULL)))
+    analysis = judge(place(make_kernel(LSU_FULL)))
+    found = analysis.verdict
     assert (found.bound, found.resource, found.bottleneck) == ("memory", "l1", Bottleneck("l1", 0.9375))
-    assert "L1 is saturated, 94 % of load/store slots used" in found.sentence
+    assert "L1 is saturated, 94 % of load/store slots used" in verdict_sentence(analysis)
     assert any(move.startswith("load wider") for move in found.advice)
 
 
@@ -646,7 +651,7 @@ def test_a_report_with_nvidias_pair_alone(memory: float, compute: float, bound: 
     assert (result.verdict.bound, result.verdict.resource, result.verdict.confidence) == (bound, None, "low")
     assert any(COLLECT in move for move in result.verdict.advice)
     assert result.flags == ("sol_pair_only",)
-    assert "busiest memory unit, not named" in " ".join((result.verdict.sentence, *result.verdict.evidence))
+    assert "busiest memory unit, not named" in " ".join((verdict_sentence(result), *evidence_lines(result)))
 
 
 def test_a_side_of_nvidias_pair_lowers_confidence() -> None:
@@ -729,7 +734,7 @@ def test_findings_that_fill_a_unit_are_rules() -> None:
 def test_a_full_unit_is_relieved_before_warps_wait_less(found: str, shares: dict[str, float], first: str) -> None:
     """A stall or few warps at a full unit result from it; what fills it goes first, and DRAM is filled to its roof."""
     finding = Finding(found, "title", "limiter", (), "of the finding", "coalesce")
-    moves = write_verdict(decide(make_case(shares)), (finding,)).advice
+    moves = make_verdict(decide(make_case(shares)), (finding,)).advice
     assert moves[0].startswith(first)
     assert "of the finding" in moves
 
@@ -737,7 +742,7 @@ def test_a_full_unit_is_relieved_before_warps_wait_less(found: str, shares: dict
 @pytest.mark.parametrize(("time_ns", "said"), [(4999.0, False), (5000.0, True), (20_000.0, False)])
 def test_a_kernel_of_few_microseconds_is_told_what_its_start_and_end_take(time_ns: float, *, said: bool) -> None:
     """Below 5 us a kernel is as short as its launch; from 20 us on start and end take little."""
-    assert ("are start and end" in verdict(LOW, {"duration_ns": time_ns}).sentence) is said
+    assert ("are start and end" in verdict_sentence(judged(LOW, {"duration_ns": time_ns}))) is said
 
 
 @pytest.mark.parametrize(
@@ -755,7 +760,7 @@ def test_evidence_says_where_counters_of_one_unit_disagree(
 ) -> None:
     """L1 by NVIDIA's per cent, which includes a stage without a counter, and DRAM by pairs of sectors."""
     kernel = make_kernel(counters, compute_capability=capability)
-    lines = [one.replace("\u00a0", " ") for one in verdict({**LOW, "l1": 0.4}, kernel=kernel).evidence]
+    lines = [one.replace("\u00a0", " ") for one in evidence_lines(judged({**LOW, "l1": 0.4}, kernel=kernel))]
     said = [one for one in lines if "disagrees" in one or "missed in L2" in one]
     assert [one.startswith(line or "") for one in said] == ([True] if line else [])
 
@@ -766,8 +771,8 @@ def test_evidence_says_where_counters_of_one_unit_disagree(
 )
 def test_a_side_without_a_name_is_not_named_twice(counters: dict[str, float]) -> None:
     """NVIDIA's per cents name no unit: no text says `busiest unit` of a busiest unit."""
-    found = verdict({}, counters)
-    for text in (found.sentence, *found.advice, *found.evidence):
+    found = judged({}, counters)
+    for text in (verdict_sentence(found), *found.verdict.advice, *evidence_lines(found)):
         head = text.partition(". ")[0]
         assert head.count("busiest unit") <= 1
         assert "busiest pipe: busiest" not in text
@@ -781,10 +786,10 @@ def test_moves_fall_by_what_they_bring_and_collecting_is_last() -> None:
         Finding("thread_divergence", "title", "contributes", (), "last", "divergence"),
     ]
     lacking = make_case({"issue": 0.3}, flags=("partial_counters",))
-    assert [move.kind for move in write_verdict(decide(lacking), findings).moves] == [
+    assert [move.kind for move in make_verdict(decide(lacking), findings).moves] == [
         *("occupancy", "balance", "divergence", "collect"),
     ]
-    unknown = write_verdict(decide(make_case({})), findings[:1])
+    unknown = make_verdict(decide(make_case({})), findings[:1])
     assert (unknown.bound, [move.kind for move in unknown.moves]) == ("unknown", ["collect", "balance"])
 
 
@@ -796,7 +801,7 @@ def test_what_a_full_unit_does_in_vain_goes_before_another_kernel(*, fills: bool
         Finding("low_reuse", "title", "limiter", (), "tile 50 %", "tile", Gain(2.0)),
         Finding("bank_conflicts", "title", severity, (), "pad 30 %", "pad", Gain(1.3)),
     ]
-    assert [move.kind for move in write_verdict(decide(make_case({"l1": 0.7})), findings).moves] == kinds
+    assert [move.kind for move in make_verdict(decide(make_case({"l1": 0.7})), findings).moves] == kinds
 
 
 @pytest.mark.parametrize("shares", [{"l1": 0.7}, {"l2": 0.9}, {"dram": 0.95}, {"alu": 0.9}, {"fp32": 0.7}, {"xu": 0.9}])
@@ -819,9 +824,10 @@ def test_a_full_l2_is_told_the_next_step_and_not_the_one_taken(of_l1: float, *, 
 def test_a_per_cent_that_leads_is_called_after_its_level(capability: str, named: str | None) -> None:
     """NVIDIA's L1 at 85 % beside L2 at 54: it is L1, unless the chip counts requests of L1 twice."""
     counters = {"sol_l1_active_share": 0.85, "sol_l2_share": 0.54, "l2_internal_share": 0.54, "dram_bus_share": 0.27}
-    verdict = analyze(make_kernel(counters, compute_capability=capability)).verdict
+    analysis = analyze(make_kernel(counters, compute_capability=capability))
+    verdict = analysis.verdict
     assert (verdict.bound, verdict.resource) == ("memory", named)
     # L1's time is of active cycles, and L2's is not the longest: no floor of today's traffic is known.
     assert verdict.today is None
     if named:
-        assert "85 % by NVIDIA's per cent" in verdict.sentence.replace("\u00a0", " ")
+        assert "85 % by NVIDIA's per cent" in verdict_sentence(analysis).replace("\u00a0", " ")

@@ -46,10 +46,7 @@ def found(*several: Finding) -> Analysis:
     """Make a memory-bound kernel with these findings, with sentence and moves as the model writes them."""
     analysis = samples.every_verdict()[0]
     moves = tuple(Move(one.move, one.kind, one.id, one.where, one.gain) for one in several if one.severity != "note")
-    first = f" {moves[0].text.capitalize()}." if moves else ""
-    verdict = replace(
-        analysis.verdict, sentence=f"Memory-bound at DRAM.{first}", moves=(*moves, *analysis.verdict.moves)
-    )
+    verdict = replace(analysis.verdict, moves=(*moves, *analysis.verdict.moves))
     return replace(analysis, findings=several, verdict=verdict)
 
 

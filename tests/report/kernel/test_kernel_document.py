@@ -15,7 +15,7 @@ from support.tags import words_of
 from rooflens.ingest.load import Loaded, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
-from rooflens.model.records import Analysis, Nvidia, Rule
+from rooflens.model.records import LEVELS, Analysis, Level, Nvidia, Rule
 from rooflens.model.roofline.occupancy import occupancy_curves
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_CARDS, Content, build_content
@@ -282,13 +282,15 @@ def test_flags_stand_where_they_matter() -> None:
     assert places == sorted(places)
 
 
-def test_causes_stand_where_no_finding_does() -> None:
-    """The evidence of a verdict is listed unless findings say why, with their own numbers."""
+def test_evidence_stands_where_no_finding_and_no_table_does() -> None:
+    """The evidence of a verdict is listed unless findings or the busy units say why, with their own numbers."""
     analysis = samples.every_verdict()[2]
-    verdict = replace(analysis.verdict, evidence=("cause: 0.25 waves: 33 blocks on 132 SMs",))
-    told = replace(analysis, verdict=verdict)
-    assert "\n- 0.25 waves: 33 blocks on 132 SMs" in text_of(told)
-    assert "0.25 waves" not in text_of(replace(told, findings=samples.explained().findings))
+    kernel = replace(analysis.kernel, counters=analysis.kernel.counters | {"achieved_occupancy": 0.25})
+    told = replace(analysis, kernel=kernel, levels=dict.fromkeys(LEVELS, Level()), pipes={})
+    line = "\n- occupancy 25 %"
+    assert line in text_of(told)
+    assert line not in text_of(replace(told, findings=samples.explained().findings))
+    assert line not in text_of(replace(told, levels=analysis.levels))
 
 
 def test_hostile_texts_are_text() -> None:

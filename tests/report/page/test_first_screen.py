@@ -26,6 +26,7 @@ from rooflens.report.page.first_screen import verdict, what_first
 from rooflens.report.page.ladder import named_ladders
 from rooflens.report.page.selectors import items
 from rooflens.report.summary import at_limit, caveats, limiter, ranking
+from rooflens.report.words.verdict import verdict_sentence
 
 
 def page_of(*analyses: Analysis) -> Content:
@@ -60,7 +61,7 @@ def test_a_page_of_one_kernel_opens_with_its_sentence() -> None:
     analysis = samples.every_verdict()[0]
     html = rendered([samples.report([analysis])], "one")
     said = words(verdict(page_of(analysis)))
-    assert analysis.verdict.sentence.partition(". ")[0] in said
+    assert verdict_sentence(analysis).partition(". ")[0] in said
     assert all(move[1:].replace("`", "") in said for move in analysis.verdict.advice[:3])
     for part in ('class="ranking"', 'id="map"', 'id="search"'):
         assert part not in html

@@ -21,6 +21,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.html.embed import json_text, safe_script
 from rooflens.report.page.page import SECTIONS, render_page
 from rooflens.report.templates import write_words
+from rooflens.report.words.verdict import verdict_head
 
 MEGABYTE = 1_000_000
 
@@ -106,7 +107,7 @@ def test_hostile_text_makes_no_element() -> None:
     """Names, titles, sentences, sources and command lines are text, whatever they contain."""
     evil = samples.HOSTILE_NAMES[1]
     analysis = samples.hostile()[1]
-    verdict = replace(analysis.verdict, sentence=evil, evidence=(evil,), moves=(Move(f"run `{evil}`", "collect"),))
+    verdict = replace(analysis.verdict, cause=evil, done=evil, moves=(Move(f"run `{evil}`", "collect"),))
     nvidia = replace(analysis.nvidia, bottleneck=evil)
     kernel = replace(analysis.kernel, gpu=evil, source=evil, stalls={evil: 0.5}, counter_sources={evil: evil})
     hostile = replace(analysis, kernel=kernel, verdict=verdict, nvidia=nvidia, flags=(evil,))
@@ -181,7 +182,7 @@ def test_model_words_are_shown_as_they_are() -> None:
     """Sentence, evidence and moves of the model are in the card word for word."""
     text = "".join(Tags(make(*STATES["every verdict"])).text).replace("\u00a0", " ")
     for analysis in samples.every_verdict():
-        assert analysis.verdict.sentence.replace("`", "") in text
+        assert verdict_head(analysis).replace("`", "") in text
         assert all(move.replace("`", "") in text for move in analysis.verdict.advice)
 
 

@@ -16,11 +16,11 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_LAUNCHES, Content, build_content
 from rooflens.report.document import Table
 from rooflens.report.kernel import expectation
+from rooflens.report.kernel.predicted import MAX_SHOWN, expectations_document
 from rooflens.report.page.expectations import predicted
 from rooflens.report.page.kernels import kernels
 from rooflens.report.page.page import render_page
 from rooflens.report.templates import write_blocks
-from rooflens.report.words.expectations import MAX_SHOWN, expectations_document
 from rooflens.report.writers.terminal import to_terminal
 from rooflens.workloads.registry import find_workload
 

@@ -9,8 +9,7 @@ from rooflens import format as fmt
 from rooflens.model.hotspots import hottest
 from rooflens.model.records import Analysis, Finding, ratio
 from rooflens.model.roofline.unit_names import resource_label
-from rooflens.model.summary import KernelSummary, best_move, cautions
-from rooflens.model.verdict.sentences import without_move
+from rooflens.model.summary import KernelSummary, cautions
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
 from rooflens.report.words.findings import code_of, confidence_words, costing, shown
@@ -18,6 +17,7 @@ from rooflens.report.words.gain_and_limit import best_gain_words, in_launches, l
 from rooflens.report.words.inside import inside_line
 from rooflens.report.words.kernel import NAME_WIDTH, file_of, plain, shares, short_name
 from rooflens.report.words.labels import flag_label, flag_name, place_label
+from rooflens.report.words.verdict import best_move, summary_head
 from rooflens.report.words.verdicts import verdict_words
 
 SENTENCE_WIDTH = 220
@@ -43,7 +43,7 @@ def block(place: int, group: KernelSummary, page: Content) -> Document:
         Heading(
             (f"{place}. ", code(short_name(group.shown)), *on, *in_report(group, page.runs), f": {plain(takes(group))}")
         ),
-        paragraph(f"{plain(without_move(verdict), SENTENCE_WIDTH)} {fmt.sentence_case(sure)}."),
+        paragraph(f"{plain(summary_head(group), SENTENCE_WIDTH)} {fmt.sentence_case(sure)}."),
         bullets([*_lines(group)]),
     )
 
@@ -70,7 +70,7 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
     if why := [_finding(finding, analysis) for finding in islice(costing(analysis), FINDINGS_SHOWN)]:
         yield f"why: {'; '.join(why)}"
     if analysis.verdict.advice:
-        yield f"try: {fitted(best_move(analysis.verdict), MOVE_WIDTH)}"
+        yield f"try: {fitted(best_move(analysis), MOVE_WIDTH)}"
     if loops := inside_line(analysis, _ONE_JOB):
         yield f"loops: {plain(loops, LOOPS_WIDTH)}"
     if hot := hot_words(analysis):
@@ -112,7 +112,7 @@ def shares_words(analysis: Analysis) -> str:
 def _finding(finding: Finding, analysis: Analysis) -> str:
     """Name a finding with its gain and the numbers that fit whole; the first move gives its own numbers."""
     said = shown(finding, analysis.kernel.inside)
-    if finding.move == best_move(analysis.verdict):
+    if finding.move == best_move(analysis):
         return plain(said.title, FINDING_WIDTH)
     briefs = [said.brief(numbers) for numbers in range(NUMBERS_SHOWN, -1, -1)]
     return plain(next((brief for brief in briefs if len(brief) <= FINDING_WIDTH), briefs[-1]), FINDING_WIDTH)

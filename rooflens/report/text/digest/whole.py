@@ -9,7 +9,7 @@ from rooflens import format as fmt
 from rooflens.errors import InputError
 from rooflens.model.ranking import opportunities, worth_a_line
 from rooflens.model.records import AnalyzedReport
-from rooflens.model.summary import KernelSummary, best_move, time_part
+from rooflens.model.summary import KernelSummary, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.document import Block, Document, Heading, Paragraph, Span, Words, code, paragraph, spans
@@ -18,6 +18,7 @@ from rooflens.report.overview.steps import failed_lines, unread_lines
 from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, fitted, row
 from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 from rooflens.report.words.kernel import file_of, plain
+from rooflens.report.words.verdict import best_move
 from rooflens.report.words.verdicts import MARKS, is_marked, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 
@@ -103,7 +104,7 @@ def _not_counted(page: Content) -> Iterator[Words]:
     """Say what is in no number: launches that failed, and reports that could not be read."""
     yield from failed_lines(page)
     if page.failed_count and not page.kernels:
-        yield f"Try: {fitted(best_move(page.failed[0].analysis.verdict), MOVE_WIDTH)}."
+        yield f"Try: {fitted(best_move(page.failed[0].analysis), MOVE_WIDTH)}."
     yield from unread_lines(page)
 
 

@@ -15,8 +15,7 @@ from rooflens.model.catalogue import COMPARED, Key
 from rooflens.model.predict.compared import Compared, time_words
 from rooflens.model.predict.measured import Checked, Prediction, is_expected
 from rooflens.model.records import AnalyzedReport, PredictedQuantity
-from rooflens.model.roofline.unit_names import resource_label
-from rooflens.model.verdict.sentences import limiter_words
+from rooflens.model.roofline.unit_names import limiter_words, resource_label
 from rooflens.report.document import (
     Block,
     Bullets,
