@@ -40,7 +40,7 @@ class Launches(Sequence[KernelEvent]):
         lanes: Index of its stream.
         calls, launched_by: As in `KernelEvent`.
         steps: Index of its step; `NO_STEP` without one.
-        alike: The first of those that differ only by when, where and in which call they ran.
+        alike: What those have in common that differ only by when, where and in which call they ran.
         streams: GPU and number of each stream.
         step_ranges: The steps.
     """
