@@ -41,8 +41,8 @@ MOST = {
 SECONDS, SECONDS_PER_BYTE = 4.0, 1e-6
 """Limit on processor time; real timelines take 0.1 to 0.2 us per byte."""
 
-READING = 0.5
-"""Part of the work on a trace that is reading it; the rest is going through its kernels."""
+READING = 0.8
+"""Part of the work on a trace that is reading it; the rest is finding what launched its kernels."""
 
 RANGE_DEPTH, PATH_LENGTH = 128, 16_384
 """Most nested ranges in a path, and most characters; ranges further inside are left out."""

@@ -17,7 +17,7 @@ from rooflens.ingest.timelines.budget import READING, Budget
 from rooflens.ingest.timelines.columns import Columns
 from rooflens.ingest.timelines.events import read_events
 from rooflens.ingest.timelines.host import TracedHost, unseen_graphs
-from rooflens.ingest.timelines.launched import Launched
+from rooflens.ingest.timelines.launched import launched
 from rooflens.model.program.timeline import Timeline
 
 KIND = "PyTorch profiler"
@@ -40,7 +40,7 @@ def read_trace(path: Path, on_read: Callable[[float], None] = lambda _: None) ->
 
     Args:
         path: The trace.
-        on_read: Called with parts of the work as they are done, which add up to 1 when all kernels were gone through.
+        on_read: Called with parts of the work as they are done, which add up to 1.
 
     Raises:
         InputError: The file is unreadable or cut, is no trace, or has no kernels.
@@ -59,7 +59,7 @@ def read_trace(path: Path, on_read: Callable[[float], None] = lambda _: None) ->
         raise InputError(f"the trace `{path}` has no GPU kernel among its {events}", hint)
     used = set(trace.kernels.devices)
     names = {name for device, name in trace.gpus.items() if device in used}
-    kernels = Launched(trace, budget)
+    kernels = launched(trace, budget)
     return Timeline(
         source=str(path),
         kind=KIND,

@@ -7,17 +7,18 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import repeat
+from itertools import count, repeat
 from operator import itemgetter
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from rooflens.format import bounded_name
 from rooflens.ingest.timelines.budget import READING, Budget
-from rooflens.ingest.timelines.columns import BACKWARD, BETWEEN, Call, Columns
+from rooflens.ingest.timelines.columns import BACKWARD, BETWEEN, UNSEEN, Call, Columns, Kernels
 from rooflens.ingest.timelines.kernel_events import LATEST_NS, text_of
 from rooflens.ingest.timelines.kineto import value_of
 from rooflens.ingest.timelines.ranges import OpenRanges, Paths
 from rooflens.ingest.timelines.spans import NONE, Spans, in_order
+from rooflens.model.program.launches import NO_STEP, Launches, indices
 from rooflens.model.program.steps import StepRanges
 from rooflens.model.program.timeline import KernelEvent, Operands, StepRange
 
@@ -26,9 +27,6 @@ _MOST_ARGUMENTS, _MOST_DIMENSIONS, _LONGEST_ARGUMENT = 64, 16, 100
 
 
 _GB = 10**9
-
-_AT_ONCE = 4096
-"""Kernels between two looks at how far we are."""
 
 _Step = tuple[Any, int]
 """What links a backward step to its forward step: the process, and a number."""
@@ -133,46 +131,130 @@ _OPERATOR_FIELDS = ("generated", "hierarchy", "stack")
 """What only some operators say."""
 
 
-class Launched(Sequence[KernelEvent]):
-    """The kernels in the order in which they began, each made when it is asked for, with what launched it."""
+class _Origin(NamedTuple):
+    """What the host had open at a launch.
+
+    Attributes:
+        path: The ranges.
+        said: Index of what the operator says; `NONE` without one.
+        generated, module, line, collective: As in `_Origins`.
+        forward_module, forward_line: Those at the forward step of a backward step.
+    """
+
+    path: str | None
+    said: int
+    generated: str | None
+    module: str | None
+    line: str | None
+    collective: int
+    forward_module: str | None
+    forward_line: str | None
+
+
+_NOWHERE = None, NONE, None, None, None, NONE, None, None
+
+
+def launched(trace: Columns, budget: Budget) -> Launches:
+    """Put the kernels of a trace in the order in which they began, each with what launched it.
+
+    The columns of the kernels are taken out of the trace.
+    """
+    return _Launched(trace, budget).launches()
+
+
+class _Launched:
+    """Finds what launched the kernels of a trace."""
 
     def __init__(self, trace: Columns, budget: Budget) -> None:
         self._trace, self._budget = trace, budget
         self._paths = Paths(budget)
-        kernels = trace.kernels
-        self._order = array("I", in_order(kernels.starts))
-        self._origins: dict[int, _Origins] = {}
-        self._places = array("i", [NONE]) * len(trace.launches.threads)
+        # What was open at each launch, and the call of its operator; those of `NONE` are the last.
+        self._origin_of: defaultdict[tuple[Any, ...], int] = defaultdict(count().__next__)
+        nowhere = self._origin_of[_NOWHERE]
+        self._threads = trace.launches.threads + array("i", [UNSEEN])
+        self._around = array("i", [nowhere]) * len(self._threads)
+        self._calls = array("i", bytes(4 * len(self._threads)))
+        self._steps = array("i", [NO_STEP]) * len(self._threads)
+        self._step_of: defaultdict[StepRange, int] = defaultdict(count().__next__)
+        self._origins: dict[int, tuple[array[int], _Origins]] = {}
         self._find_launches()
         self._by_id: dict[Any, int] = {}
         self._origins_by_id = self._find_by_id()
-        self._steps: dict[_Step, tuple[_Origins, int]] = {}
+        self._forward: dict[_Step, tuple[_Origins, int]] = {}
         self._find_forward_steps()
-        self._step_ranges = self._find_step_ranges()
-        self._operands = _Operands(trace.calls)
+        for launches, origins in self._origins.values():
+            for launch, origin, at in zip(launches, self._each(origins), origins.operators, strict=True):
+                self._around[launch] = self._origin_of[origin]
+                self._calls[launch] = at + 1
 
-    def __len__(self) -> int:
-        """Count the kernels."""
-        return len(self._order)
+    def launches(self) -> Launches:
+        """Return the kernels."""
+        kernels, made = self._trace.kernels, Launches()
+        order = in_order(kernels.starts)
 
-    @overload
-    def __getitem__(self, at: int) -> KernelEvent: ...
+        def ordered(column: array[int]) -> array[int]:
+            return column if isinstance(order, range) else array(column.typecode, map(column.__getitem__, order))
 
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[KernelEvent]: ...
+        made.starts, made.durations = ordered(kernels.starts), ordered(kernels.durations)
+        made.launched_by = launches = ordered(kernels.launches)
+        made.lanes, made.streams = indices(zip(ordered(kernels.devices), ordered(kernels.streams), strict=True))
+        around = array("i", map(self._around.__getitem__, launches))
+        made.calls = array("i", map(self._calls.__getitem__, launches))
+        if self._origins_by_id:
+            by_id = [*zip(self._each(self._origins_by_id), self._origins_by_id.operators, strict=True)]
+            for at, number in enumerate(order):
+                external = kernels.externals[number] if self._threads[launches[at]] < 0 else None
+                if (place := self._by_id.get(external)) is not None:
+                    origin, operator = by_id[place]
+                    around[at], made.calls[at] = self._origin_of[origin], operator + 1
+        told = ordered(kernels.names), ordered(kernels.shapes), ordered(kernels.collectives)
+        made.kinds, kinds = indices(zip(around, *told, strict=True))
+        steps = array("i", map(self._steps.__getitem__, launches))
+        each = [*self._step_of]
+        step_order = [step for step in dict.fromkeys(steps) if step != NO_STEP]
+        place_of = {step: place for place, step in enumerate(step_order)} | {NO_STEP: NO_STEP}
+        made.steps, made.step_ranges = array("i", map(place_of.__getitem__, steps)), [each[step] for step in step_order]
+        origins, operands = [_Origin(*one) for one in self._origin_of], _Operands(self._trace.calls)
+        made.alike = [self._event(told, origins[origin], operands) for origin, *told in kinds]
+        self._trace.kernels = Kernels()
+        self._budget.moved(1.0 - READING)
+        return made
 
-    def __getitem__(self, at: int | slice) -> KernelEvent | Sequence[KernelEvent]:
-        """Return a kernel, or several."""
-        if isinstance(at, slice):
-            return [*self._kernels(self._order[at])]
-        return next(self._kernels((self._order[at],)))
+    def _event(self, told: Sequence[int], origin: _Origin, operands: _Operands) -> KernelEvent:
+        """Return what alike launches have in common."""
+        trace, (name, shape, collective) = self._trace, told
+        title, code = trace.kernels.named[name]
+        grid, block = trace.kernels.sizes[shape]
+        collective = origin.collective if collective == NONE else collective
+        said = None if origin.said == NONE else trace.said[origin.said]
+        return KernelEvent(
+            title,
+            grid,
+            block,
+            start_ns=0,
+            duration_ns=0,
+            nvtx_range=origin.path,
+            operator=said and said.operator,
+            module=origin.module or origin.forward_module,
+            code=_code(origin.generated, code) or origin.line or origin.forward_line,
+            call=0 if said is None else 1,
+            operands=said and operands[said.call],
+            collective=None if collective == NONE else trace.collectives[collective],
+        )
 
-    def __iter__(self) -> Iterator[KernelEvent]:
-        """Go through the kernels."""
-        for first in range(0, len(self._order), _AT_ONCE):
-            part = self._order[first : first + _AT_ONCE]
-            yield from self._kernels(part)
-            self._budget.moved((1.0 - READING) * len(part) / len(self._order))
+    def _each(self, origins: _Origins) -> Iterator[tuple[Any, ...]]:
+        """Yield what was open at each of some moments, as the parts of an origin."""
+        facts = self._trace.operators.facts
+        modules: Iterable[str | None] = repeat(None)
+        lines: Iterable[str | None] = repeat(None)
+        if self._forward:
+            steps = map(origins.step, range(len(origins.operators)))
+            forward = [None if step is None else self._forward.get(step) for step in steps]
+            modules = (one and one[0].modules[one[1]] for one in forward)
+            lines = (one and one[0].lines[one[1]] for one in forward)
+        said = (NONE if at == NONE else facts[at] for at in origins.operators)
+        own = origins.generated, origins.modules, origins.lines, origins.collectives
+        return zip(origins.paths, said, *own, modules, lines, strict=False)
 
     def _find_launches(self) -> None:
         """Find what was open on each thread at the launches of kernels."""
@@ -180,16 +262,19 @@ class Launched(Sequence[KernelEvent]):
         wanted: defaultdict[int, array[int]] = defaultdict(lambda: array("i"))
         is_known = bytearray(len(launches.threads))
         for launch in self._trace.kernels.launches:
-            if launch != NONE and not is_known[launch] and (thread := launches.threads[launch]) >= 0:
+            if (thread := self._threads[launch]) >= 0 and not is_known[launch]:
                 is_known[launch] = 1
                 wanted[thread].append(launch)
-        for thread, own in wanted.items():
-            moments = array("q", map(launches.moment, own))
+        step_ranges = self._find_step_ranges()
+        for thread, unordered in wanted.items():
+            moments = array("q", map(launches.moment, unordered))
             order = in_order(moments)
-            for place, at in enumerate(order):
-                self._places[own[at]] = place
+            own = array("i", map(unordered.__getitem__, order))
             moments = array("q", map(moments.__getitem__, order))
-            self._origins[thread] = self._at(thread, moments, self._paths_at(thread, moments))
+            self._origins[thread] = own, self._at(thread, moments, self._paths_at(thread, moments))
+            for launch, moment in zip(own, moments, strict=True) if step_ranges else ():
+                if (step := step_ranges.at(self._trace.processes[thread], moment)) is not None:
+                    self._steps[launch] = self._step_of[step]
 
     def _at(self, thread: int, moments: array[int], paths: Sequence[str | None] = ()) -> _Origins:
         """Find what was open on a thread at some moments, which are in order, with the ranges at these."""
@@ -234,9 +319,8 @@ class Launched(Sequence[KernelEvent]):
     def _find_by_id(self) -> _Origins | None:
         """Find the operators of kernels without a launch, by the ID that both have; None if no kernel needs it."""
         trace, kernels = self._trace, self._trace.kernels
-        for number, launch in enumerate(kernels.launches):
-            is_launched = launch != NONE and self._places[launch] != NONE
-            if not is_launched and (external := kernels.externals[number]) is not None:
+        for number, thread in enumerate(map(self._threads.__getitem__, kernels.launches)):
+            if thread < 0 and (external := kernels.externals[number]) is not None:
                 self._by_id.setdefault(external, len(self._by_id))
         if not self._by_id:
             return None
@@ -269,13 +353,6 @@ class Launched(Sequence[KernelEvent]):
         self._budget.check_time()
         return StepRanges(spans)
 
-    def _step(self, number: int) -> StepRange | None:
-        """Return the step in which the host launched a kernel."""
-        launches, launch = self._trace.launches, self._trace.kernels.launches[number]
-        if launch == NONE or (thread := launches.threads[launch]) < 0:
-            return None
-        return self._step_ranges.at(self._trace.processes[thread], launches.moment(launch))
-
     def _find_forward_steps(self) -> None:
         """Find what was open at the forward steps of the backward steps that launched kernels.
 
@@ -284,7 +361,10 @@ class Launched(Sequence[KernelEvent]):
         trace = self._trace
         if not (trace.says_more or trace.modules.facts or trace.frames.facts):
             return
-        every = [*self._origins.values(), *([self._origins_by_id] if self._origins_by_id else [])]
+        every = [
+            *(origins for _, origins in self._origins.values()),
+            *([self._origins_by_id] if self._origins_by_id else []),
+        ]
         wanted = {step for origins in every for step in origins.steps}
         began: dict[_Step, tuple[int, int] | None] = {}
         for thread, own in trace.operators.by_thread.items():
@@ -304,64 +384,14 @@ class Launched(Sequence[KernelEvent]):
         for thread, steps in by_thread.items():
             steps.sort(key=itemgetter(0))
             origins = self._at(thread, array("q", [moment for moment, _ in steps]))
-            self._steps |= {step: (origins, at) for at, (_, step) in enumerate(steps)}
+            self._forward |= {step: (origins, at) for at, (_, step) in enumerate(steps)}
 
-    def _origin(self, number: int) -> tuple[_Origins, int] | None:
-        """Return what was open at the launch of a kernel; None if that is unknown."""
-        launch = self._trace.kernels.launches[number]
-        if launch != NONE and (place := self._places[launch]) != NONE:
-            return self._origins[self._trace.launches.threads[launch]], place
-        external = self._trace.kernels.externals[number] if self._origins_by_id else None
-        if self._origins_by_id is None or (place_by_id := self._by_id.get(external)) is None:
-            return None
-        return self._origins_by_id, place_by_id
 
-    def _kernels(self, numbers: Iterable[int]) -> Iterator[KernelEvent]:
-        """Make the kernels of some numbers in the order of the file."""
-        trace, kernels, operands = self._trace, self._trace.kernels, self._operands
-        facts, says = trace.operators.facts, trace.said
-        for number in numbers:
-            name, code = kernels.named[kernels.names[number]]
-            grid, block = kernels.sizes[kernels.shapes[number]]
-            path = operator = module = given = None
-            call, collective = 0, kernels.collectives[number]
-            if (found := self._origin(number)) is not None:
-                origins, place = found
-                path, module = origins.paths[place], origins.modules[place]
-                collective = origins.collectives[place] if collective == NONE else collective
-                code = self._code(origins.generated[place], code) or origins.lines[place]
-                if self._steps and (step := origins.step(place)) in self._steps:
-                    forward, at = self._steps[step]
-                    module = module or forward.modules[at]
-                    code = code or forward.lines[at]
-                if (at := origins.operators[place]) != NONE:
-                    call, said = at + 1, says[facts[at]]
-                    operator, given = said.operator, operands[said.call]
-            yield KernelEvent(
-                name,
-                grid,
-                block,
-                kernels.starts[number],
-                kernels.durations[number],
-                kernels.devices[number],
-                kernels.streams[number],
-                path,
-                operator,
-                module,
-                code,
-                call,
-                given,
-                None if collective == NONE else trace.collectives[collective],
-                kernels.launches[number],
-                self._step(number) if self._step_ranges else None,
-            )
-
-    @staticmethod
-    def _code(generated: str | None, own: str | None) -> str | None:
-        """Return where a kernel comes from: the file that a compiler wrote, with the node that it was made of."""
-        if generated is None:
-            return own
-        return bounded_name(f"{generated}, {own}") if own else generated
+def _code(generated: str | None, own: str | None) -> str | None:
+    """Return where a kernel comes from: the file that a compiler wrote, with the node that it was made of."""
+    if generated is None:
+        return own
+    return bounded_name(f"{generated}, {own}") if own else generated
 
 
 class _Operands(dict[int, "Operands | None"]):

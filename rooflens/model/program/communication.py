@@ -27,8 +27,9 @@ from rooflens.model.program.call import TYPES
 from rooflens.model.program.timeline import CollectiveCall, KernelEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from rooflens.model.program.launches import Launches
     from rooflens.model.program.timeline import Timeline
     from rooflens.model.roofline.datasheets import Datasheet, Link
 
@@ -350,69 +351,74 @@ class _Group:
 
 
 class Collecting:
-    """Collects what communicates on a timeline, launch by launch, in the order in which they began."""
+    """Collects what communicates on a timeline."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, launches: Launches, waits: Sequence[bool], idle_ns: Sequence[int]) -> None:
+        """Go through the launches of a timeline.
+
+        Args:
+            timeline: The timeline.
+            launches: Its launches.
+            waits: Whether each of the alike waits for other ranks.
+            idle_ns: How long its GPU was idle before each launch.
+        """
         self._world_size, self._node_gpus = timeline.world_size, timeline.node_gpus
         self._rows: dict[_Key, _Row] = {}
-        self._known: dict[tuple[str, int, int], tuple[_Row, KernelEvent]] = {}
         self._devices: defaultdict[int, _Device] = defaultdict(_Device)
         self._groups: dict[tuple[str | int | None, ...], _Group] = {}
         self._launches = 0
+        if not any(waits):
+            return
+        rows = [
+            self._row(event) if is_waiting else None for event, is_waiting in zip(launches.alike, waits, strict=True)
+        ]
+        devices = [self._devices[device] for device, _ in launches.streams]
+        for start_ns, time_ns, kind, lane, gap_ns in zip(
+            launches.starts, launches.durations, launches.kinds, launches.lanes, idle_ns, strict=True
+        ):
+            self._take(devices[lane], (start_ns, start_ns + time_ns), rows[kind], gap_ns)
 
-    def take(self, event: KernelEvent, gap_ns: int, *, waits: bool) -> None:
-        """Add a launch.
-
-        Args:
-            event: The launch.
-            gap_ns: How long its GPU was idle before it.
-            waits: Whether it waits for other ranks.
-        """
-        device = self._devices[event.device]
-        start_ns, end_ns = event.start_ns, event.start_ns + event.duration_ns
+    def _take(self, device: _Device, span: tuple[int, int], row: _Row | None, gap_ns: int) -> None:
+        """Add a launch; its row is None if it does not wait for other ranks."""
+        start_ns, end_ns = span
         if device.open:
             device.close(start_ns)
         device.idle_ns += gap_ns
         if device.since_ns is None:
             device.since_ns = start_ns
-        if device.every is None and waits:
+        if device.every is None and row is not None:
             device.every = copy(device.others)
         if device.every is not None:
             device.every.run(start_ns, end_ns)
-        if not waits:
+        if row is None:
             device.others.run(start_ns, end_ns)
             return
-        row = self._row(event)
-        row.times_ns.append(event.duration_ns)
+        row.times_ns.append(end_ns - start_ns)
         self._launches += 1
         heappush(device.open, (end_ns, self._launches, device.others.until(start_ns), row))
         if row.key.name in SYNCHRONIZING:
-            self._follow(row.key, event, device)
+            self._follow(row.key, span, device)
 
-    def _follow(self, key: _Key, event: KernelEvent, device: _Device) -> None:
+    def _follow(self, key: _Key, span: tuple[int, int], device: _Device) -> None:
         """Continue the sequence of a group."""
+        start_ns, end_ns = span
         name = key.group, key.ranks, key.gpus
         group = self._groups.get(name)
         if group is None:
             group = self._groups[name] = _Group()
-        since_ns = event.start_ns if device.since_ns is None else device.since_ns
+        since_ns = start_ns if device.since_ns is None else device.since_ns
         group.names.append(key.name)
-        group.durations_ns.append(event.duration_ns)
+        group.durations_ns.append(end_ns - start_ns)
         group.idle_ns.append(device.idle_ns)
-        group.worked_ns.append(max(0, event.start_ns - since_ns - device.idle_ns))
+        group.worked_ns.append(max(0, start_ns - since_ns - device.idle_ns))
         device.idle_ns = 0
-        device.since_ns = max(since_ns, event.start_ns + event.duration_ns)
+        device.since_ns = max(since_ns, end_ns)
 
     def _row(self, event: KernelEvent) -> _Row:
-        """Return the row of a launch; equal calls are one, which is kept, so that its identity stays its own."""
-        known = event.name, id(event.collective), id(event.operands) if event.collective is None else 0
-        found = self._known.get(known)
-        if found is None:
-            named = _named(event.name)
-            key = _key_of(event, named, self._world_size)
-            row = self._rows.get(key) or self._rows.setdefault(key, _Row(key, named))
-            found = self._known[known] = row, event
-        return found[0]
+        """Return the row of a launch."""
+        named = _named(event.name)
+        key = _key_of(event, named, self._world_size)
+        return self._rows.get(key) or self._rows.setdefault(key, _Row(key, named))
 
     def communication(self, total_ns: int, gpu: Datasheet | None) -> Communication | None:
         """Sum up what communicates; None if nothing does.

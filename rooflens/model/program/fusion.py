@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -23,6 +23,7 @@ from rooflens.model.program.operators import OddOperandsError, operator_row, wor
 if TYPE_CHECKING:
     from rooflens.model.program.call import Tensor, Work
     from rooflens.model.program.floors import Floors
+    from rooflens.model.program.launches import Launches
     from rooflens.model.program.timeline import KernelEvent
     from rooflens.model.roofline.datasheets import Datasheet
 
@@ -87,9 +88,9 @@ class _Made:
 
     __slots__ = ("called", "kernel", "module", "time_ns")
 
-    def __init__(self, event: KernelEvent, called: _Called) -> None:
+    def __init__(self, event: KernelEvent, called: _Called, time_ns: int) -> None:
         self.kernel, self.module, self.called = event.name, event.module, called
-        self.time_ns = event.duration_ns
+        self.time_ns = time_ns
 
 
 class _Stream:
@@ -120,29 +121,38 @@ class _Pair:
 
 
 class Fusing:
-    """Watches the launches of a timeline for pairs that could be fused."""
+    """Looks through the launches of a timeline for pairs that could be fused."""
 
-    def __init__(self) -> None:
+    def __init__(self, launches: Launches) -> None:
         self._called: dict[tuple[str | None, int], _Called] = {}
-        self._streams: defaultdict[tuple[int, int], _Stream] = defaultdict(_Stream)
         self._pairs: dict[tuple[str | None, str | None, Tensor], _Pair] = {}
         self._looked: dict[tuple[_Called, _Called], _Pair | None] = {}
+        called = [*map(self._called_by, launches.alike)]
+        streams = [_Stream() for _ in launches.streams]
+        columns = zip(launches.lanes, launches.calls, launches.kinds, launches.durations, strict=True)
+        for lane, call, kind, time_ns in columns if self._called else ():
+            stream = streams[lane]
+            if call and call == stream.call:
+                if stream.last is not None:
+                    stream.last.time_ns += time_ns
+                continue
+            self._look(stream)
+            one = called[kind]
+            if one is None:
+                stream.call, stream.last = 0, None
+                continue
+            one.count += 1
+            stream.call = call
+            stream.last = _Made(launches.alike[kind], one, time_ns) if one.is_fusible else None
+        for stream in streams:
+            self._look(stream)
 
-    def take(self, event: KernelEvent) -> None:
-        """Add a launch."""
-        stream = self._streams[event.device, event.stream]
-        if event.call and event.call == stream.call:
-            if stream.last is not None:
-                stream.last.time_ns += event.duration_ns
-            return
-        self._look(stream)
+    def _called_by(self, event: KernelEvent) -> _Called | None:
+        """Return the operator that launched a kernel; None where its operands are unknown."""
         if not event.call or event.operands is None:
-            stream.call, stream.last = 0, None
-            return
+            return None
         key = event.operator, id(event.operands)
-        called = self._called.get(key) or self._called.setdefault(key, _Called(event))
-        called.count += 1
-        stream.call, stream.last = event.call, _Made(event, called) if called.is_fusible else None
+        return self._called.get(key) or self._called.setdefault(key, _Called(event))
 
     def _look(self, stream: _Stream) -> None:
         """Keep the last two calls of a stream if the second could take the first one in."""
@@ -162,9 +172,6 @@ class Fusing:
 
     def fusions(self, gpu: Datasheet | None, floors: Floors, wall_ns: float | None) -> tuple[Fusion, ...]:
         """Return the pairs, most to save first; none without a GPU, or without the time of the program."""
-        for stream in self._streams.values():
-            self._look(stream)
-        self._streams.clear()
         if gpu is None or not wall_ns:
             return ()
         spare = self._spare()

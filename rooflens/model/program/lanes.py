@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from rooflens.model.program.timeline import BusyEvent, KernelEvent
+
+if TYPE_CHECKING:
+    from rooflens.model.program.launches import Launches
 
 MOST_MARKS = 40_000
 """Marks of all lanes of a timeline."""
@@ -206,6 +209,17 @@ class Drawing:
             wall_ns=self._end_ns - begin_ns,
             merged_ns=self._merged_ns,
         )
+
+
+def drawn(launches: Launches, others: Iterable[BusyEvent], rows: Sequence[int]) -> Lanes:
+    """Draw a timeline, with the number of the kernel that each of the alike is of."""
+    drawing = Drawing()
+    for one in launches.beside(others):
+        if isinstance(one, BusyEvent):
+            drawing.take_other(one)
+        else:
+            drawing.take(launches[one], rows[launches.kinds[one]])
+    return drawing.lanes()
 
 
 class _Track:

@@ -4,23 +4,40 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from statistics import median, median_low
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rooflens.model.keys import bare_name
-from rooflens.model.program.occupancy import COMMUNICATION, COPY, GRAPH, KERNEL, UNKNOWN, Credited, Gaps, Gpu, Occupancy
+from rooflens.model.program.launches import Launches, indices
+from rooflens.model.program.occupancy import (
+    COMMUNICATION,
+    COPY,
+    GRAPH,
+    OTHER,
+    UNKNOWN,
+    Credited,
+    Gaps,
+    Gpu,
+    Occupancy,
+)
 from rooflens.model.program.timeline import NSYS, BusyEvent, KernelEvent, Timeline
 from rooflens.model.program.totals import Totals
-from rooflens.model.unprofiled import GapsAfter, LaunchCount, Shape, Unprofiled
+from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from rooflens.model.program.timeline import BusyKind
 
 _GAPS_KEPT = 20
+_ORIGINS: tuple[Callable[[KernelEvent], str | None], ...] = (
+    attrgetter("nvtx_range"),
+    attrgetter("operator"),
+    attrgetter("module"),
+    attrgetter("code"),
+)
 
 
 class Measured(NamedTuple):
@@ -43,76 +60,54 @@ class Row(Credited, Protocol):
     is_communication: bool
 
 
-def measure(
-    timeline: Timeline | Totals,
-    watch: Callable[[KernelEvent, int, Alike], Row] | None = None,
-    watch_other: Callable[[BusyEvent], None] = lambda _: None,
-) -> Measured:
+def measure(timeline: Timeline | Totals) -> Measured:
+    """Sum a timeline up, as below; of totals only launches and their times are known."""
+    if isinstance(timeline, Totals):
+        return Measured(timeline.unprofiled(), Occupancy(), ())
+    launches = Launches.of(timeline.kernels)
+    return measured(timeline, launches, [None] * len(launches.alike))
+
+
+def measured(timeline: Timeline, launches: Launches, rows: Sequence[Row | None]) -> Measured:
     """Sum a timeline up: the busy time and the gaps of each GPU, and each kernel and shape.
 
     Each GPU counts from its first to its last kernel: before and after there is no gap. A graph that was traced as one
     counts as busy from end to end, and so does one of which nothing was recorded; then launches are not counted.
 
     Args:
-        timeline: What was recorded; of totals only launches and their times are known.
-        watch: Called with each launch in its order, for how many ns its GPU was idle before it, and what it is alike;
-            returns what gets its part of the time.
-        watch_other: Called with each copy, memset or graph in its order.
+        timeline: What was recorded.
+        launches: Its launches.
+        rows: What each of the alike belongs to, and gets their part of the time.
     """
-    if isinstance(timeline, Totals):
-        return Measured(timeline.unprofiled(), Occupancy(), ())
-    gpus: defaultdict[int, Gpu] = defaultdict(Gpu)
-    groups: dict[tuple[str, Shape, Shape], _Group] = {}
-    alike: dict[tuple[object, ...], Alike] = {}
-    has_graphs = False
-    for event in _in_order(timeline.kernels, timeline.others):
-        gpu, end_ns = gpus[event.device], event.start_ns + event.duration_ns
-        if isinstance(event, BusyEvent):
-            kind = _KINDS[event.kind]
-            has_graphs = has_graphs or kind != COPY
-            gpu.reach(event.start_ns, None, is_work=kind != COPY, call=event.launched_by, before=event.name)
-            gpu.run(end_ns, kind)
-            watch_other(event)
-            continue
-        (name, grid, block, _, _, _, stream, nvtx_range, operator, module, code, _, operands, *_) = event
-        # Equal operands are one, which the first launch of the alike keeps.
-        what = name, grid, block, nvtx_range, operator, module, code, id(operands)
-        if (same := alike.get(what)) is None:
-            short = bare_name(name)
-            key = short, grid, block
-            group = groups.get(key) or groups.setdefault(key, _Group(short))
-            same = alike[what] = Alike(event, group, operator or short)
-            group.alike.append(same)
-        group = same.group
-        same.count += 1
-        same.time_ns += event.duration_ns
-        group.times_ns.append(event.duration_ns)
-        group.gaps_ns.append(0)
-        group.streams.add(stream)
-        gap_ns = gpu.reach(event.start_ns, group, is_work=True, call=event.launched_by, before=same.before)
-        row = None if watch is None else watch(event, gap_ns, same)
-        gpu.run(end_ns, COMMUNICATION if row is not None and row.is_communication else KERNEL, group, row)
-    worked = [gpu for gpu in gpus.values() if gpu.has_worked]
+    shorts = [bare_name(one.name) for one in launches.alike]
+    gpus, has_graphs = _replayed(timeline, launches, rows)
+    worked = [gpu for gpu in gpus if gpu.has_worked]
     occupancies = [gpu.finish() for gpu in worked]
     occupancy = Occupancy(*map(sum, zip(Occupancy(), *occupancies, strict=True)))
-    gaps = Counter[str | None]()
-    counts = Counter[str | None]()
-    for gpu in worked:
-        gaps.update(gpu.gaps_ns)
-        counts.update(gpu.gap_counts)
-    launches = sum(len(group.times_ns) for group in groups.values())
+    gaps_ns, counts = Counter[str | None](), Counter[str | None]()
+    around_ns = array("q", bytes(8 * len(launches)))
+    for gaps in (gpu.gaps for gpu in worked):
+        for at, (start, end, after, until) in enumerate(
+            zip(gaps.starts, gaps.ends, gaps.after, gaps.until, strict=True)
+        ):
+            name = None
+            if after != OTHER:
+                name = shorts[launches.kinds[after]]
+                around_ns[after] += end - start
+            if until != OTHER:
+                kind = launches.kinds[until]
+                around_ns[until] += end - start
+                gaps.calls[at] = launches.launched_by[until]
+                gaps.before[at] = launches.alike[kind].operator or shorts[kind]
+            gaps_ns[name] += end - start
+            counts[name] += 1
     unprofiled = Unprofiled(
         wall_ns=occupancy.wall_ns,
         kernel_ns=occupancy.wall_ns - occupancy.idle_ns,
-        launches=None if has_graphs else launches,
+        launches=None if has_graphs else len(launches),
         source="nsys" if timeline.kind == NSYS else "trace",
-        launch_counts=tuple(
-            sorted(
-                (group.counted(*shape) for (_, *shape), group in groups.items()),
-                key=lambda entry: (-entry.count, entry.name, entry.grid or (), entry.block or ()),
-            )
-        ),
-        gaps_after=tuple(GapsAfter(name, counts[name], gap_ns) for name, gap_ns in gaps.most_common(_GAPS_KEPT)),
+        launch_counts=_launch_counts(launches, shorts, around_ns),
+        gaps_after=tuple(GapsAfter(name, counts[name], gap_ns) for name, gap_ns in gaps_ns.most_common(_GAPS_KEPT)),
         overlap_ns=sum(gpu.overlap_ns for gpu in worked),
         gpu=timeline.gpu,
     )
@@ -122,77 +117,64 @@ def measure(
 _KINDS: Mapping[BusyKind, int] = {"copy": COPY, "memset": COPY, "graph": GRAPH, "unknown": UNKNOWN}
 
 
-def _in_order(kernels: Iterable[KernelEvent], others: Iterable[BusyEvent]) -> Iterator[KernelEvent | BusyEvent]:
-    """Merge the many kernels with the few other events, both in the order in which they begin."""
-    rest = iter(others)
-    other = next(rest, None)
-    for kernel in kernels:
-        while other is not None and _begin(other) < _begin(kernel):
-            yield other
-            other = next(rest, None)
-        yield kernel
-    if other is not None:
-        yield other
-        yield from rest
+def _replayed(timeline: Timeline, launches: Launches, rows: Sequence[Row | None]) -> tuple[list[Gpu], bool]:
+    """Replay launches and other events on their GPUs; say whether any was a graph."""
+    gpus: defaultdict[int, Gpu] = defaultdict(Gpu)
+    has_graphs = False
+    starts, durations, kinds, lanes = launches.starts, launches.durations, launches.kinds, launches.lanes
+    for number in launches.beside(timeline.others):
+        if isinstance(number, BusyEvent):
+            other = number
+            gpu, kind = gpus[other.device], _KINDS[other.kind]
+            has_graphs = has_graphs or kind != COPY
+            if gpu.reach(other.start_ns, is_work=kind != COPY):
+                gpu.gaps.calls[-1], gpu.gaps.before[-1] = other.launched_by, other.name
+            gpu.run(other.start_ns + other.duration_ns, kind)
+            continue
+        gpu, row = gpus[launches.streams[lanes[number]][0]], rows[kinds[number]]
+        start_ns = starts[number]
+        if row is not None and row.is_communication:
+            gpu.reach(start_ns, number, is_work=True)
+            gpu.run(start_ns + durations[number], COMMUNICATION, number)
+        else:
+            gpu.launch(start_ns, start_ns + durations[number], number, row)
+    return [*gpus.values()], has_graphs
 
 
-def _begin(event: KernelEvent | BusyEvent) -> tuple[int, int]:
-    return event.start_ns, event.duration_ns
+def _launch_counts(launches: Launches, shorts: Sequence[str], around_ns: Sequence[int]) -> tuple[LaunchCount, ...]:
+    """Sum up the launches of each kernel in each shape, most launches first.
 
-
-@dataclass(slots=True, eq=False)
-class Alike:
-    """The launches that differ only by when and where they ran: what they share is looked up once.
-
-    Attributes:
-        first: The first of them.
-        group: What counts them.
-        before: What the gaps before them are named after.
-        count, time_ns: How many they are, and their time.
+    Args:
+        launches: All launches.
+        shorts: The name of what each is alike, without parameters.
+        around_ns: The gaps before and after each launch.
     """
-
-    first: KernelEvent
-    group: _Group
-    before: str
-    count: int = 0
-    time_ns: int = 0
-
-
-@dataclass(slots=True)
-class _Group:
-    """The launches of a kernel in one shape, as they are iterated; `gaps_ns` has the gaps before and after each."""
-
-    name: str
-    times_ns: array[int] = field(default_factory=lambda: array("q"))
-    gaps_ns: array[int] = field(default_factory=lambda: array("q"))
-    streams: set[int] = field(default_factory=set)
-    alike: list[Alike] = field(default_factory=list)
-
-    def counted(self, grid: Shape, block: Shape) -> LaunchCount:
-        """Return what there is to say of all launches."""
-        ordered = sorted(self.times_ns)
+    alike = launches.alike
+    group_of, groups = indices((short, one.grid, one.block) for short, one in zip(shorts, alike, strict=True))
+    origins = [[Counter[str]() for _ in _ORIGINS] for _ in groups]
+    for kind, number in sorted(Counter(launches.kinds).items()):
+        for counter, part in zip(origins[group_of[kind]], _ORIGINS, strict=True):
+            if (origin := part(alike[kind])) is not None:
+                counter[origin] += number
+    streams = defaultdict[int, set[int]](set)
+    for kind, lane in {*zip(launches.kinds, launches.lanes, strict=True)}:
+        streams[group_of[kind]].add(launches.streams[lane][1])
+    counted = []
+    for at, (group, own) in enumerate(zip(groups, launches.of_kinds(group_of, len(groups)), strict=True)):
+        ordered = sorted(map(launches.durations.__getitem__, own))
         last = len(ordered) - 1
-        return LaunchCount(
-            self.name,
-            grid,
-            block,
-            count=len(ordered),
-            time_ns=round(median(ordered)),
-            gap_ns=round(median_low(self.gaps_ns) / 2),
-            low_ns=ordered[round(last * 0.1)],
-            high_ns=ordered[round(last * 0.9)],
-            total_ns=sum(ordered),
-            streams=tuple(sorted(self.streams)),
-            nvtx_range=self._most(attrgetter("nvtx_range")),
-            operator=self._most(attrgetter("operator")),
-            module=self._most(attrgetter("module")),
-            code=self._most(attrgetter("code")),
+        most = [next((origin for origin, _ in counter.most_common(1)), None) for counter in origins[at]]
+        counted.append(
+            LaunchCount(
+                *group,
+                len(ordered),
+                round(median(ordered)),
+                round(median_low(map(around_ns.__getitem__, own)) / 2),
+                ordered[round(last * 0.1)],
+                ordered[round(last * 0.9)],
+                sum(ordered),
+                tuple(sorted(streams[at])),
+                *most,
+            )
         )
-
-    def _most(self, part: Callable[[KernelEvent], str | None]) -> str | None:
-        """Return the most common known origin of the launches."""
-        counter: Counter[str] = Counter()
-        for one in self.alike:
-            if (origin := part(one.first)) is not None:
-                counter[origin] += one.count
-        return next((origin for origin, _ in counter.most_common(1)), None)
+    return tuple(sorted(counted, key=lambda entry: (-entry.count, entry.name, entry.grid or (), entry.block or ())))

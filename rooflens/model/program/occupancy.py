@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from heapq import heappop, heappush, heappushpop
 from typing import NamedTuple, Protocol
 
@@ -15,6 +14,9 @@ KERNEL, GRAPH, COMMUNICATION, COPY, UNKNOWN = range(5)
 _IDLE = 5
 """In their place, where nothing runs."""
 
+OTHER = -1
+"""In place of the number of a launch, for what is no kernel."""
+
 _MOST_KERNELS, _MOST_OTHERS = 1024, 2
 """Most running at once that are followed one by one, those that end last: more kernels than a GPU runs at once; of
 others a third neither changes whether one runs, nor whether two do."""
@@ -24,13 +26,6 @@ class Credited(Protocol):
     """Something that gets its part of each instant in which a kernel of it ran."""
 
     wall_ns: float
-
-
-class Timed(Protocol):
-    """The launches of a kernel, which get the gaps around each."""
-
-    name: str
-    gaps_ns: array[int]
 
 
 class Occupancy(NamedTuple):
@@ -60,17 +55,29 @@ class Gaps:
 
     Attributes:
         starts, ends: In nanoseconds.
+        after, until: Numbers of the launches that ran last before each gap, and that ended it; `OTHER` if that was no
+            kernel.
         calls: Numbers of the host's calls that launched what ended each gap, as in `KernelEvent.launched_by`.
         before: The operator or kernel that ended each.
     """
 
     def __init__(self) -> None:
         self.starts, self.ends, self.calls = array("q"), array("q"), array("q")
+        self.after, self.until = array("i"), array("i")
         self.before: list[str | None] = []
+
+    def add(self, start_ns: int, end_ns: int, after: int, until: int) -> None:
+        """Add a gap; what launched the kernel that ended it is filled in when all were added."""
+        self.starts.append(start_ns)
+        self.ends.append(end_ns)
+        self.after.append(after)
+        self.until.append(until)
+        self.calls.append(NO_CALL)
+        self.before.append(None)
 
     def cut(self, length: int) -> None:
         """Forget all but the first."""
-        for column in (self.starts, self.ends, self.calls, self.before):
+        for column in (self.starts, self.ends, self.after, self.until, self.calls, self.before):
             del column[length:]
 
 
@@ -79,13 +86,10 @@ class Gpu:
 
     Attributes:
         gaps: When it was idle; complete once it is finished.
-        gaps_ns, gap_counts: Gaps by the name of what ran before them; None for anything but kernels.
         overlap_ns: Time in which two things or more ran.
     """
 
     def __init__(self) -> None:
-        self.gaps_ns: Counter[str | None] = Counter()
-        self.gap_counts: Counter[str | None] = Counter()
         self.gaps = Gaps()
         self.overlap_ns = 0
         self.has_worked = False
@@ -94,64 +98,72 @@ class Gpu:
         self._overlap_after_work = 0
         self._is_more = False
         self._gaps_kept = 0
-        self._gap_after_work: tuple[Timed, int, int] | None = None
-        self._copy_gaps_after_work: list[int] = [0, 0]
         self._now_ns = 0
         self._clock = 0.0
         self._kernels: list[tuple[int, float, int, Credited | None]] = []
         self._others: tuple[list[int], ...] = ([], [], [], [], [])
         self._other_count = 0
-        self._order = 0
-        self._reached_ns = 0
-        self._last: tuple[Timed, int] | None = None
+        self._reached_ns = -1 << 63
+        self._last = OTHER
 
-    def reach(
-        self, start_ns: int, group: Timed | None, *, is_work: bool, call: int = NO_CALL, before: str | None = None
-    ) -> int:
-        """Go to where the next event begins, and return the gap before it.
+    def launch(self, start_ns: int, end_ns: int, number: int, row: Credited | None) -> None:
+        """Run a kernel that does not wait for other GPUs.
+
+        Args:
+            start_ns: When it begins.
+            end_ns: When it ends.
+            number: Of the launch.
+            row: What gets its part of the time.
+        """
+        kernels = self._kernels
+        if len(kernels) != 1 or self._other_count or (last := kernels[0])[0] > start_ns:
+            self.reach(start_ns, number, is_work=True)
+            self.run(end_ns, KERNEL, number, row)
+            return
+        # As most do, it follows another kernel, beside which nothing ran.
+        ended_ns, began, _, before = last
+        spent = self._spent
+        spent[KERNEL] += ended_ns - self._now_ns
+        self._clock += ended_ns - self._now_ns
+        if before is not None:
+            before.wall_ns += self._clock - began
+        if ended_ns != start_ns:
+            spent[_IDLE] += start_ns - ended_ns
+            self.gaps.add(ended_ns, start_ns, self._last, number)
+            self._gaps_kept = len(self.gaps.starts)
+        kernels[0] = end_ns, self._clock, number, row
+        self._now_ns, self._reached_ns, self._last = start_ns, end_ns, number
+
+    def reach(self, start_ns: int, number: int = OTHER, *, is_work: bool) -> bool:
+        """Go to where the next event begins; return whether there was a gap before it.
 
         Copies before the first kernel or graph and after the last do not count, and neither do gaps there.
 
         Args:
             start_ns: When it begins.
-            group: The launches that have just counted it; None if it is no kernel.
+            number: Of the launch; `OTHER` if it is no kernel.
             is_work: Whether it is a kernel or a graph.
-            call: Number of the host's call that launched it.
-            before: Its operator or name.
         """
         if not self.has_worked:
             if is_work:
                 self.has_worked = True
                 self._end_until(start_ns, is_counted=False)
                 self._now_ns = start_ns
-                self._reached_ns, self._last = max(self._reached_ns, start_ns), None
-            return 0
-        gap_ns = start_ns - self._reached_ns
-        if gap_ns <= 0:
-            gap_ns = 0
-        else:
+                self._reached_ns, self._last = max(self._reached_ns, start_ns), OTHER
+            return False
+        is_gap = start_ns > self._reached_ns
+        if is_gap:
             self._is_more = True
-            self.gaps.starts.append(self._reached_ns)
-            self.gaps.ends.append(start_ns)
-            self.gaps.calls.append(call)
-            self.gaps.before.append(before)
-            if self._last is None:
-                self._copy_gaps_after_work[0] += 1
-                self._copy_gaps_after_work[1] += gap_ns
-            else:
-                self._gap_after_work = *self._last, gap_ns
-            if group is not None:
-                group.gaps_ns[-1] += gap_ns
+            self.gaps.add(self._reached_ns, start_ns, self._last, number)
         self._end_until(start_ns)
         if is_work and self._is_more:
             self._keep_after_work()
-        return gap_ns
+        return is_gap
 
-    def run(self, end_ns: int, kind: int, group: Timed | None = None, row: Credited | None = None) -> None:
+    def run(self, end_ns: int, kind: int, number: int = OTHER, row: Credited | None = None) -> None:
         """Run the event that begins at the moment just reached."""
         if kind == KERNEL:
-            self._order += 1
-            entry = end_ns, self._clock, self._order, row
+            entry = end_ns, self._clock, number, row
             if len(self._kernels) < _MOST_KERNELS:
                 heappush(self._kernels, entry)
             else:
@@ -162,7 +174,7 @@ class Gpu:
         else:
             heappushpop(running, end_ns)
         if kind != UNKNOWN and end_ns >= self._reached_ns:
-            self._last = None if group is None else (group, len(group.gaps_ns) - 1)
+            self._last = number
         self._reached_ns = max(self._reached_ns, end_ns)
 
     def finish(self) -> Occupancy:
@@ -179,17 +191,6 @@ class Gpu:
         """Count what came since the last work: now more has come."""
         self._is_more = False
         self._gaps_kept = len(self.gaps.starts)
-        if self._gap_after_work is not None:
-            group, launch, gap_ns = self._gap_after_work
-            group.gaps_ns[launch] += gap_ns
-            self.gaps_ns[group.name] += gap_ns
-            self.gap_counts[group.name] += 1
-            self._gap_after_work = None
-        number, gap_ns = self._copy_gaps_after_work
-        if number:
-            self.gaps_ns[None] += gap_ns
-            self.gap_counts[None] += number
-            self._copy_gaps_after_work = [0, 0]
         for kind, after_ns in enumerate(self._after_work):
             self._spent[kind] += after_ns
             self._after_work[kind] = 0

@@ -12,16 +12,17 @@ from rooflens.format import count
 from rooflens.model.program.communication import Collecting, Communication
 from rooflens.model.program.copies import Copies, copies_of
 from rooflens.model.program.floors import Floors
-from rooflens.model.program.fusion import Fusion
+from rooflens.model.program.fusion import Fusing, Fusion
 from rooflens.model.program.grouping import Group, GroupedBy, grouped
 from rooflens.model.program.idle import Idle, causes_of
 from rooflens.model.program.kernels import ProgramKernel, in_order, to_profile
-from rooflens.model.program.lanes import Drawing, Lanes
-from rooflens.model.program.measure import Alike, measure
+from rooflens.model.program.lanes import Lanes, drawn
+from rooflens.model.program.launches import Launches
+from rooflens.model.program.measure import measured
 from rooflens.model.program.parts import Parts, parted
-from rooflens.model.program.rows import Row, Rows, Stretch
+from rooflens.model.program.rows import Rows, Stretch
 from rooflens.model.program.steps import Step, StepsBy
-from rooflens.model.program.timeline import NSYS, KernelEvent, Timeline
+from rooflens.model.program.timeline import NSYS, Timeline
 from rooflens.model.program.totals import Total
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 
@@ -162,16 +163,12 @@ def read_program(
         InputError: The timeline is damaged.
     """
     given = None if gpu is None else the_datasheet(gpu)
-    rows = Rows(chooser, Collecting(timeline))
-    drawing = Drawing() if is_drawn else None
-
-    def drawn(event: KernelEvent, gap_ns: int, alike: Alike) -> Row:
-        row = rows.take(event, gap_ns, alike)
-        if drawing is not None:
-            drawing.take(event, row.index)
-        return row
-
-    measured = measure(timeline, drawn if drawing else rows.take, drawing.take_other if drawing else lambda _: None)
+    launches = Launches.of(timeline.kernels)
+    rows = Rows(launches, chooser)
+    summed_up = measured(timeline, launches, rows.of_kinds)
+    idle_ns = rows.follow(summed_up.gaps)
+    collecting = Collecting(timeline, launches, [row.is_communication for row in rows.of_kinds], idle_ns)
+    wall_ns = summed_up.occupancy.wall_ns
     own = datasheet_of(timeline.gpu)
     sheet = own or given
     notes = [*timeline.notes]
@@ -201,25 +198,25 @@ def read_program(
         kind=timeline.kind,
         gpu=timeline.gpu if own or sheet is None else sheet.name,
         has_datasheet=sheet is not None,
-        unprofiled=measured.unprofiled,
-        occupancy=measured.occupancy,
+        unprofiled=summed_up.unprofiled,
+        occupancy=summed_up.occupancy,
         kernels=in_order(wanted),
         every=in_order(kernels),
         unknown=unknown_operators(kernels, total_ns),
         stretches=rows.stretches(),
-        communication=rows.collecting.communication(total_ns, sheet),
+        communication=collecting.communication(total_ns, sheet),
         notes=(*notes, *(("it was written by a generator, not recorded on a GPU",) if timeline.is_synthetic else ())),
         is_synthetic=timeline.is_synthetic,
         rank=timeline.rank,
-        idle=causes_of(measured.gaps, timeline.host, measured.occupancy.wall_ns),
+        idle=causes_of(summed_up.gaps, timeline.host, wall_ns),
         copies=copies_of(timeline.others),
-        fusions=rows.fusing.fusions(sheet, Floors(sheet), measured.occupancy.wall_ns),
+        fusions=Fusing(launches).fusions(sheet, Floors(sheet), wall_ns),
         graph_hint=timeline.graph_hint,
         steps=steps.each,
         steps_by=steps.by,
         outside_ns=steps.outside_ns,
         steps_occupancy=steps.occupancy,
-        lanes=drawing.lanes() if drawing else None,
+        lanes=drawn(launches, timeline.others, [row.index for row in rows.of_kinds]) if is_drawn else None,
     )
 
 

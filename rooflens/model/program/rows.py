@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from itertools import repeat
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.program.floors import LAUNCH_NS, ROUNDED_NS, Floors, floor_of, limit_of
-from rooflens.model.program.fusion import Fusing
 from rooflens.model.program.idle import LAUNCH_GAP_NS
 from rooflens.model.program.kernels import OfModule, OfShape, ProgramKernel, summed
+from rooflens.model.program.occupancy import OTHER
 from rooflens.model.program.operators import OddOperandsError, cache_width, sums_around, work_of_call
 from rooflens.model.program.steps import Log, RowSteps, Steps
 from rooflens.model.program.timeline import BusyEvent, KernelEvent, Operands
@@ -30,15 +30,12 @@ if TYPE_CHECKING:
 
     from rooflens.model.predict.forecast import Forecast
     from rooflens.model.program.call import Sums
-    from rooflens.model.program.communication import Collecting
-    from rooflens.model.program.measure import Alike
+    from rooflens.model.program.launches import Launches
+    from rooflens.model.program.occupancy import Gaps
     from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.model.selecting import Chooser
     from rooflens.model.unprofiled import Shape
     from rooflens.model.verdict_classes import Bound
-
-_CALLS_AHEAD = 4096
-"""Calls for which room is made at once."""
 
 STRETCH_LAUNCHES = 8
 """So many consecutive launches, each shorter than the gap before it, make a launch-bound stretch."""
@@ -80,33 +77,40 @@ class Stretch(Struct, frozen=True):
     nvtx_range: str | None
 
 
+class _Alike(NamedTuple):
+    """The launches of a row that differ only by when and where they ran: the first, how many, and their time."""
+
+    first: KernelEvent
+    launches: int
+    time_ns: int
+
+
 class Row:
-    """Collects the launches of a kernel."""
+    """Collects the launches of a kernel.
+
+    Attributes:
+        function: The function of its kernel.
+        numbers: Its launches.
+        wall_ns: Its part of the time in which it ran.
+    """
 
     def __init__(self, event: KernelEvent, index: int) -> None:
         self.index = index
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
         self.sums = sums_around(event.operator, event.nvtx_range)
-        self.times_ns, self.calls, self.places = array("q"), array("q"), array("I")
+        self.function = function_of(bare_name(event.name))
+        self.is_communication = waits_for_ranks(self.function)
+        self.numbers, self.times_ns = array("I"), array("q")
         self.gap_ns = self.launch_gap_ns = 0
         self.wall_ns = 0.0
-        self.is_communication = False
-        self.alike: list[Alike] = []
-
-    def add(self, event: KernelEvent, gap_ns: int, place: int) -> None:
-        """Count a launch."""
-        self.times_ns.append(event.duration_ns)
-        self.calls.append(event.call)
-        self.places.append(place)
-        self.gap_ns += gap_ns
-        self.launch_gap_ns += gap_ns if gap_ns <= LAUNCH_GAP_NS else 0
+        self.alike: list[_Alike] = []
 
     def _by(self, part: Callable[[KernelEvent], _T]) -> dict[_T, list[int]]:
         """Add up launches and their time by a part of what they have in common."""
         found: dict[_T, list[int]] = {}
         for one in self.alike:
             sums = found.setdefault(part(one.first), [0, 0])
-            sums[0] += one.count
+            sums[0] += one.launches
             sums[1] += one.time_ns
         return found
 
@@ -164,102 +168,108 @@ class Row:
 
 
 class Rows:
-    """Collects all kernels of a timeline, and the stretches where launches came too slowly."""
+    """Collects all kernels of a timeline, and the stretches where launches came too slowly.
 
-    def __init__(self, chooser: Chooser | None, collecting: Collecting) -> None:
-        self._chooser = chooser
-        self.collecting = collecting
-        self.fusing = Fusing()
+    Attributes:
+        of_kinds: The row of each of the alike.
+    """
+
+    def __init__(self, launches: Launches, chooser: Chooser | None) -> None:
+        self._launches, self._chooser = launches, chooser
         self._rows: dict[_Key, Row] = {}
-        self._alike: dict[Alike, tuple[Row, str]] = {}
-        self._launched: Counter[str] = Counter()
-        self._call_ns = array("q")
-        self._first_ns: int | None = None
-        self._open: dict[int, list[tuple[KernelEvent, int]]] = {}
+        self.of_kinds = [*map(self._row, launches.alike)]
+        self._of_functions: defaultdict[str, list[Row]] = defaultdict(list)
+        for row in self._rows.values():
+            self._of_functions[row.function].append(row)
+        self._call_ns = self._times_of_calls()
+        self._open: dict[int, list[tuple[int, int]]] = {}
         self._stretches: list[Stretch] = []
         self._cache_bytes: int | None = None
         self.impossible_count = 0
         self.odd_count = 0
-        self.log = Log()
+        self._collect()
 
-    def take(self, event: KernelEvent, gap_ns: int, alike: Alike) -> Row:
-        """Add a launch, the idle time of its GPU before it, and what it is alike; return its row."""
-        row, function = self._alike.get(alike) or self._row(alike)
-        place = self._launched[function]
-        row.add(event, gap_ns, place)
-        self._launched[function] = place + 1
-        self.log.take(event, row.index)
-        if event.operands is not None:
-            if event.call >= len(self._call_ns):
-                self._call_ns.extend(repeat(0, event.call + _CALLS_AHEAD - len(self._call_ns)))
-            self._call_ns[event.call] += event.duration_ns
-        if self._first_ns is None:
-            self._first_ns = event.start_ns
-        self._follow(event, gap_ns)
-        self.fusing.take(event)
-        self.collecting.take(event, gap_ns, waits=row.is_communication)
-        return row
-
-    def _row(self, alike: Alike) -> tuple[Row, str]:
-        """Return the row of launches that are alike, and the function of their kernel."""
-        event = alike.first
+    def _row(self, event: KernelEvent) -> Row:
+        """Return the row of launches that are alike."""
         is_in_range = self._chooser is None or self._chooser.is_in_range(event.nvtx_range or "")
         sums = sums_around(event.operator, event.nvtx_range)
         key = event.name, event.operator, id(event.operands), sums, is_in_range
-        row = self._rows.get(key)
-        if row is None:
-            row = self._rows[key] = Row(event, len(self._rows))
-        function = function_of(bare_name(event.name))
-        row.is_communication = waits_for_ranks(function)
-        row.alike.append(alike)
-        found = self._alike[alike] = row, function
+        return self._rows.get(key) or self._rows.setdefault(key, Row(event, len(self._rows)))
+
+    def _collect(self) -> None:
+        """Give each row its launches."""
+        launches, rows = self._launches, self._rows.values()
+        numbers = launches.of_kinds([row.index for row in self.of_kinds], len(rows))
+        for row, own in zip(rows, numbers, strict=True):
+            row.numbers, row.times_ns = own, array("q", map(launches.durations.__getitem__, own))
+        counts, times_ns = Counter(launches.kinds), [0] * len(launches.alike)
+        for kind, time_ns in zip(launches.kinds, launches.durations, strict=True):
+            times_ns[kind] += time_ns
+        for kind, row in enumerate(self.of_kinds):
+            row.alike.append(_Alike(launches.alike[kind], counts[kind], times_ns[kind]))
+
+    def _times_of_calls(self) -> array[int]:
+        """Return the time of the kernels of each call of an operator; empty where none was recorded."""
+        launches = self._launches
+        found = array("q", bytes(8 * (max(launches.calls, default=0) + 1)))
+        for call, time_ns in zip(launches.calls, launches.durations, strict=True) if len(found) > 1 else ():
+            found[call] += time_ns
         return found
 
-    def _follow(self, event: KernelEvent, gap_ns: int) -> None:
-        """Continue or end a stretch of launches that come too slowly."""
-        known = self._open.get(event.device)
-        if not event.duration_ns < gap_ns <= LAUNCH_GAP_NS:
-            if known is not None:
-                self._end(event.device)
-        elif known is None:
-            self._open[event.device] = [(event, gap_ns), (event, gap_ns), (event, 1)]
-        else:
-            (_, total_ns), (_, count) = known[1], known[2]
-            known[1], known[2] = (event, total_ns + gap_ns), (event, count + 1)
+    def follow(self, gaps: Iterable[Gaps]) -> array[int]:
+        """Find stretches of launches that come too slowly; return how long the GPU was idle before each launch."""
+        launches = self._launches
+        before_ns = array("q", bytes(8 * len(launches)))
+        for one in gaps:
+            for start, end, number in zip(one.starts, one.ends, one.until, strict=True):
+                if number != OTHER:
+                    before_ns[number] = gap_ns = end - start
+                    row = self.of_kinds[launches.kinds[number]]
+                    row.gap_ns += gap_ns
+                    row.launch_gap_ns += gap_ns if gap_ns <= LAUNCH_GAP_NS else 0
+        for number, (gap_ns, time_ns) in enumerate(zip(before_ns, launches.durations, strict=True)):
+            if time_ns < gap_ns <= LAUNCH_GAP_NS:
+                device = launches.streams[launches.lanes[number]][0]
+                self._open.setdefault(device, []).append((number, gap_ns))
+            elif self._open:
+                self._end(launches.streams[launches.lanes[number]][0])
+        for device in [*self._open]:
+            self._end(device)
+        return before_ns
 
     def _end(self, device: int) -> None:
-        known = self._open.pop(device, None)
-        if known is None or known[2][1] < STRETCH_LAUNCHES:
+        slow = self._open.pop(device, [])
+        if len(slow) < STRETCH_LAUNCHES:
             return
-        (first, gap_ns), (last, total_ns), (_, count) = known
-        began = first.start_ns - gap_ns
+        launches, (first, gap_ns), (last, _) = self._launches, slow[0], slow[-1]
+        event = launches.alike[launches.kinds[first]]
+        began = launches.starts[first] - gap_ns
         self._stretches.append(
             Stretch(
-                start_ns=max(0, began - (self._first_ns or 0)),
-                wall_ns=last.start_ns + last.duration_ns - began,
-                gap_ns=total_ns,
-                count=count,
-                first=first.name,
-                last=last.name,
-                module=first.module,
-                nvtx_range=first.nvtx_range,
+                start_ns=max(0, began - launches.starts[0]),
+                wall_ns=launches.starts[last] + launches.durations[last] - began,
+                gap_ns=sum(gap_ns for _, gap_ns in slow),
+                count=len(slow),
+                first=event.name,
+                last=launches.alike[launches.kinds[last]].name,
+                module=event.module,
+                nvtx_range=event.nvtx_range,
             )
         )
 
     def stretches(self) -> tuple[Stretch, ...]:
         """Return the launch-bound stretches, most idle time first."""
-        for device in [*self._open]:
-            self._end(device)
         return tuple(sorted(self._stretches, key=lambda one: -one.gap_ns))
 
     def steps(self, others: Iterable[BusyEvent]) -> Steps:
         """Find the steps of the program, with its copies and graphs."""
         rows = self._rows.values()
-        return self.log.steps([row.name for row in rows], [row.is_communication for row in rows], others)
+        log = Log(self._launches, [row.index for row in self.of_kinds])
+        return log.steps([row.name for row in rows], [row.is_communication for row in rows], others)
 
     def kernels(self, gpu: Datasheet | None, steps: Steps) -> tuple[list[ProgramKernel], list[ProgramKernel]]:
         """Return all kernels, with floors if a GPU is known; then the selected ones."""
-        total_ns = sum(sum(row.times_ns) for row in self._rows.values())
+        total_ns = sum(self._launches.durations)
         floors = Floors(gpu)
         self._cache_bytes = self._width_of_cache()
         rows = {
@@ -289,7 +299,7 @@ class Rows:
 
     def _kernel(self, row: Row, floors: Floors, total_ns: int, in_steps: RowSteps | None) -> ProgramKernel:
         found = self._found(row, floors)
-        parts = [self._part(*launch) for launch in zip(row.calls, row.times_ns, strict=True)] if found else []
+        parts = self._parts(row) if found else []
         time_ns, typical = sum(row.times_ns), row.typical()
         floor = None if found is None else floor_of(found, sum(parts), time_ns, ROUNDED_NS * len(parts))
         if found and floor is None:
@@ -323,7 +333,7 @@ class Rows:
             gain_ns=sum(gains) if found else None,
             bound=bound,
             or_bound=or_bound,
-            launch=row.places[typical],
+            launch=self._place(row, typical),
             is_communication=row.is_communication,
             calls=sum(parts) if found else None,
             peak=found.peak if found else None,
@@ -345,10 +355,16 @@ class Rows:
             self.odd_count += len(row.times_ns)
             return None
 
-    def _part(self, call: int, time_ns: int) -> float:
-        """Return a launch's part of the floor of its call: all of it if it is the only launch."""
-        whole_ns = self._call_ns[call] if call else time_ns
-        return time_ns / whole_ns if whole_ns else 1.0
+    def _parts(self, row: Row) -> list[float]:
+        """Return each launch's part of the floor of its call: all of it if it is the only launch."""
+        calls = map(self._launches.calls.__getitem__, row.numbers)
+        whole_ns = (self._call_ns[call] if call else time_ns for call, time_ns in zip(calls, row.times_ns, strict=True))
+        return [time_ns / whole if whole else 1.0 for time_ns, whole in zip(row.times_ns, whole_ns, strict=True)]
+
+    def _place(self, row: Row, launch: int) -> int:
+        """Return how many launches of a row's function come before one of its launches."""
+        number = row.numbers[launch]
+        return sum(bisect_left(one.numbers, number) for one in self._of_functions[row.function])
 
 
 def _class_of(

@@ -18,14 +18,16 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from heapq import merge
 from itertools import chain, islice, pairwise
-from operator import eq, itemgetter
+from operator import add, eq, itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from rooflens.model.program.occupancy import COMMUNICATION, COPY, GRAPH, KERNEL, UNKNOWN, Occupancy
-from rooflens.model.program.timeline import BusyEvent, KernelEvent, StepRange
+from rooflens.model.program.timeline import BusyEvent, StepRange
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+    from rooflens.model.program.launches import Launches
 
 StepsBy = Literal["ProfilerStep", "ranges", "repetition"]
 """How the steps of a program were found."""
@@ -218,28 +220,19 @@ _KINDS: Mapping[str, int] = {"copy": COPY, "memset": COPY, "graph": GRAPH, "unkn
 
 
 class Log:
-    """Every launch of a program in columns, in the order in which they began, some thirty bytes each."""
+    """When each launch of a program ran, on which stream, and of which row and step it is."""
 
-    def __init__(self) -> None:
-        self._starts, self._ends = array("q"), array("q")
-        self._rows, self._lanes, self._steps = array("i"), array("i"), array("i")
-        self._lane_of: dict[tuple[int, int], int] = {}
+    def __init__(self, launches: Launches, rows: Sequence[int]) -> None:
+        """Take the launches, and the row of each of the alike."""
+        self._starts, self._lanes, self._streams = launches.starts, launches.lanes, launches.streams
+        self._ends = array("q", map(add, launches.starts, launches.durations))
+        self._rows = array("i", map(rows.__getitem__, launches.kinds))
+        numbers = [*(one.number for one in launches.step_ranges), _NO_STEP_INDEX]  # `NO_STEP` is the last
+        self._steps = array("i", map(numbers.__getitem__, launches.steps))
         self._named: dict[int, str] = {}
-        self._is_profilers = False
-
-    def take(self, event: KernelEvent, row: int) -> None:
-        """Add a launch of a row."""
-        self._starts.append(event.start_ns)
-        self._ends.append(event.start_ns + event.duration_ns)
-        self._rows.append(row)
-        self._lanes.append(self._lane_of.setdefault((event.device, event.stream), len(self._lane_of)))
-        if event.step is None:
-            self._steps.append(_NO_STEP_INDEX)
-        else:
-            self._steps.append(event.step.number)
-            if event.step.number not in self._named:
-                self._named[event.step.number] = event.step.name
-                self._is_profilers = event.step.name.startswith(_PROFILER)
+        for one in launches.step_ranges:
+            self._named.setdefault(one.number, one.name)
+        self._is_profilers = bool(self._named) and [*self._named.values()][-1].startswith(_PROFILER)
 
     def steps(self, row_names: Sequence[str], waiting: Sequence[bool], others: Iterable[BusyEvent]) -> Steps:
         """Find the steps.
@@ -300,7 +293,7 @@ class Log:
     def _windows(self, others: Iterable[BusyEvent]) -> dict[int, tuple[int, int]]:
         """Return when the first kernel or graph of each GPU began, and the last ended."""
         found: dict[int, tuple[int, int]] = {}
-        devices = [device for device, _ in self._lane_of]
+        devices = [device for device, _ in self._streams]
         of_lane: dict[int, list[int]] = {}
         for start, end, lane in zip(self._starts, self._ends, self._lanes, strict=True):
             known = of_lane.get(lane)
@@ -325,7 +318,7 @@ class Log:
         rest = [(one.start_ns, one.start_ns + one.duration_ns, one.device, _KINDS[one.kind]) for one in others]
         kinds = {*kind_of, *(kind for *_, kind in rest)}
         meters = {device: _Meter(*window, kinds) for device, window in self._windows(others).items()}
-        devices = [device for device, _ in self._lane_of]
+        devices = [device for device, _ in self._streams]
         columns = zip(self._starts, self._ends, self._lanes, self._rows, strict=True)
         every = ((start, end, devices[lane], kind_of[row]) for start, end, lane, row in columns)
         if rest:
