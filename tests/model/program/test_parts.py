@@ -162,6 +162,19 @@ def test_steps_are_what_the_profiler_marks(tmp_path: Path) -> None:
     assert read(write_trace(tmp_path / "never.json", never)).steps == ()
 
 
+def test_a_gpu_takes_no_time_of_steps_before_its_first_kernel(tmp_path: Path) -> None:
+    """The second GPU begins in the second step: the first step has the kernel of the first GPU alone, and no idle."""
+    events: list[dict[str, Any]] = []
+    for step in range(2):
+        at = 100.0 * step
+        events += [host("user_annotation", f"ProfilerStep#{step}", at, 95), launch(at + 5, 2 * step + 1)]
+        events.append(kernel("gemm", at + 10, 100 - 60 * step, correlation=2 * step + 1))
+    events += [launch(110, 4), kernel("late", 120, 30, device=1, correlation=4)]
+    first, second = (one.occupancy for one in read(write_trace(tmp_path / "t.json", events)).steps)
+    assert (first.wall_ns, first.kernels_ns, first.idle_ns) == (100_000, 100_000, 0)
+    assert (second.wall_ns, second.kernels_ns, second.idle_ns) == (70_000, 70_000, 0)
+
+
 @pytest.mark.corpus
 @pytest.mark.parametrize(
     "names", [("hta_control", "hta_test"), ("hta_sampled_rank-0", "hta_sampled_rank-1")], ids=["pair", "ranks"]
