@@ -164,7 +164,11 @@ class Row:
 
 
 class Rows:
-    """Collects all kernels of a timeline, and the stretches where launches came too slowly."""
+    """Collects all kernels of a timeline, and the stretches where launches came too slowly.
+
+    Attributes:
+        first_ns: When the first launch began; None before it.
+    """
 
     def __init__(self, chooser: Chooser | None, collecting: Collecting) -> None:
         self._chooser = chooser
@@ -174,7 +178,7 @@ class Rows:
         self._alike: dict[Alike, tuple[Row, str]] = {}
         self._launched: Counter[str] = Counter()
         self._call_ns = array("q")
-        self._first_ns: int | None = None
+        self.first_ns: int | None = None
         self._open: dict[int, list[tuple[KernelEvent, int]]] = {}
         self._stretches: list[Stretch] = []
         self._cache_bytes: int | None = None
@@ -193,8 +197,8 @@ class Rows:
             if event.call >= len(self._call_ns):
                 self._call_ns.extend(repeat(0, event.call + _CALLS_AHEAD - len(self._call_ns)))
             self._call_ns[event.call] += event.duration_ns
-        if self._first_ns is None:
-            self._first_ns = event.start_ns
+        if self.first_ns is None:
+            self.first_ns = event.start_ns
         self._follow(event, gap_ns)
         self.fusing.take(event)
         self.collecting.take(event, gap_ns, waits=row.is_communication)
@@ -235,7 +239,7 @@ class Rows:
         began = first.start_ns - gap_ns
         self._stretches.append(
             Stretch(
-                start_ns=max(0, began - (self._first_ns or 0)),
+                start_ns=max(0, began - (self.first_ns or 0)),
                 wall_ns=last.start_ns + last.duration_ns - began,
                 gap_ns=total_ns,
                 count=count,
