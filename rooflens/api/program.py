@@ -81,7 +81,7 @@ class Program:
     >>> import rooflens as rl
     >>> program = rl.open("examples/step.synthetic.json")
     >>> program.headline
-    'GPU idle 40 % of 7.13 ms: the host is busy with something else (40 %).'
+    'GPU idle 40 % of 7.13 ms: the host launched late.'
     >>> program.parts.wall_ns == program.parts.kernels_ns + program.parts.idle_ns
     True
     """

@@ -1237,7 +1237,7 @@ PARTS = fixed(
     Key("launching_ns", NUMBER, "idle: launches came later, one by one, than the GPU could take them", "ns"),
     Key("synchronizing_ns", NUMBER, "idle: the host had waited for the GPU, and could launch only then", "ns"),
     Key("host_ns", NUMBER, "idle: the host did something else, for longer than a launch takes", "ns"),
-    Key("queued_ns", NUMBER, "idle: the next work was launched, and waited for something else than the host", "ns"),
+    Key("queued_ns", NUMBER, "idle: the next work was launched already, and nothing says what it waited for", "ns"),
     Key("idle_unknown_ns", NUMBER, "idle: nothing says who launched the next work", "ns"),
 )
 """Where the time of a trace goes: they add up to `wall_ns`."""
@@ -1247,7 +1247,8 @@ IDLE = fixed(
         "kind",
         choice("launching", "synchronizing", "host", "queued", "unknown"),
         "`launching`: launches came too late one by one; `synchronizing`: the host had waited for the GPU; `host`: it "
-        "did something else; `queued`: the next work was launched already; `unknown`: nothing says who launched it",
+        "did something else; `queued`: the next work was launched already, and nothing says what it waited for; "
+        "`unknown`: nothing says who launched it",
     ),
     Key("operator", TEXT_OR_NULL, "that the host was in; null where it was in none"),
     Key("call", TEXT_OR_NULL, "of CUDA or of the system that the host was in; null where it was in none"),
@@ -1260,6 +1261,20 @@ IDLE = fixed(
     Key("share", NUMBER, "of `wall_ns`", "share"),
 )
 """Gaps of a trace that have the same cause."""
+
+GAP = fixed(
+    Key("start_ns", NUMBER, "from the first launch of the program", "ns"),
+    Key("gap_ns", NUMBER, "nothing ran", "ns"),
+    Key("step", nullable(POSITION), "index of the step in which it began; null where it is in none"),
+    Key("into_step_ns", NUMBER, "from the begin of that step; null without one", "ns"),
+    *IDLE.keys[:1],
+    Key("operator", TEXT_OR_NULL, "that the thread which launched what ended it had open in most of it"),
+    Key("call", TEXT_OR_NULL, "of CUDA or of the system, likewise"),
+    Key("nvtx_range", TEXT_OR_NULL, "likewise"),
+    Key("code", TEXT_OR_NULL, "file and line, likewise; all four are null where nothing of that thread was recorded"),
+    Key("before", TEXT_OR_NULL, "operator or kernel that ended it"),
+)
+"""One of the longest gaps of a trace, and what the host did meanwhile."""
 
 COPIES = fixed(
     Key("name", TEXT_OR_NULL, "what was copied where: `Memcpy HtoD (Pageable -> Device)`"),
@@ -1327,11 +1342,19 @@ TRACE = fixed(
     Key(
         "largest",
         Shape({"enum": ["idle", "communication", "copies", "kernels", "graphs", "unknown", None]}, cell="text"),
-        "the largest part; kernels count by what could be won of them at most; null where nothing can be",
+        "the largest part; kernels count without those at their floor; null where all are",
         value=attrgetter("parts.largest"),
     ),
     Key("idle", items(IDLE), "causes of `gaps_ns`, most time first: they add up to it"),
+    Key("longest_gaps", items(GAP), "the longest first, ten at most"),
     Key("copies", items(COPIES), "by direction and kind of memory, most time first"),
+    Key(
+        "calls_share",
+        NUMBER,
+        "part of the calls that CUDA numbered meanwhile which the trace holds; null where it does not tell",
+        "share",
+    ),
+    Key("may_be_sample", TRUTH, "`calls_share` is so small that the trace may be a sample, and gaps what it lacks"),
     Key("overlap_ns", NUMBER, "two or more ran at once", "ns", value=attrgetter("unprofiled.overlap_ns")),
     Key("gain_ns", NUMBER, "above the floors that are known; null where none is", "ns"),
     Key("known_share", NUMBER, "part of the kernels' time that has a floor", "share"),

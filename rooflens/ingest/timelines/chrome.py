@@ -73,4 +73,5 @@ def read_trace(path: Path, on_read: Callable[[float], None] = lambda _: None) ->
         host=TracedHost(trace, budget),
         graph_hint=_GRAPH_HINT if unseen else None,
         node_gpus=len(trace.gpus) if len(trace.gpus) > 1 else None,
+        calls_share=trace.calls_share,
     )

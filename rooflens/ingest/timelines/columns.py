@@ -139,6 +139,16 @@ class Launches:
         self.ends.append(0)
         return index
 
+    def share_of_numbered(self, calls: int) -> float | None:
+        """Return which part `calls` are of all calls that CUPTI numbered meanwhile; None where IDs do not tell.
+
+        IDs that are in the column are dense by themselves.
+        """
+        numbers = [key for key in self._of_others if type(key) is int]
+        if 2 * len(numbers) <= len(self.threads) or (numbered := max(numbers) - min(numbers)) <= 0:
+            return None
+        return min(1.0, calls / numbered)
+
     def forget_ids(self) -> None:
         """Forget which index belongs to which ID."""
         self._of_number = array("i")
@@ -203,7 +213,9 @@ class Columns:
         self.world_size: int | None = None
         self.event_count = 0
         self.is_synthetic = False
+        self.calls_share: float | None = None
         self._is_cut = False
+        self._call_count = 0
         self._untimed_count = 0
         self._kept_count = 0
         self._threads: dict[Any, int] = {}
@@ -264,6 +276,7 @@ class Columns:
         for lookup in (self._names, self._shapes, self._text_indices, self._said_indices, self._call_indices):
             lookup.clear()
         self._collective_indices.clear()
+        self.calls_share = self.launches.share_of_numbered(self._call_count)
         self.launches.forget_ids()
 
     def notes(self) -> Iterator[str]:
@@ -283,6 +296,7 @@ class Columns:
     def _take_calls(self, events: Sequence[Event]) -> None:
         """Keep calls of CUDA that launch something, wait, or take long; of a thread's with one ID the first."""
         launches = self.launches
+        self._call_count += len(events)
         for event in events:
             if (span := span_of(event.ts, event.dur)) is None:
                 continue

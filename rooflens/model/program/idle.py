@@ -4,7 +4,7 @@ A gap has one cause, by the first of these that holds:
 
 - `unknown`: the timeline does not say which call launched the work that ended it.
 - `queued`: that call returned before the gap began, or in its first half: the work was there, and waited for something
-  else, such as another stream, an event, or other GPUs.
+  that no event of its GPU shows, such as other GPUs, the host, or work that was not recorded.
 - `synchronizing`: when the gap began, that thread was in a call that waits for the GPU, such as
   `cudaStreamSynchronize` or a blocking copy: so the host could launch nothing ahead. Not where something else that
   began after that took most of a gap that is longer than a launch.
@@ -23,7 +23,8 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from heapq import nlargest
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
@@ -33,6 +34,7 @@ from rooflens.model.program.timeline import NO_CALL, Call, HostSpan, Opened, wai
 
 if TYPE_CHECKING:
     from rooflens.model.program.occupancy import Gaps
+    from rooflens.model.program.steps import Step
     from rooflens.model.program.timeline import Host
 
 IdleKind = Literal["launching", "synchronizing", "host", "queued", "unknown"]
@@ -41,8 +43,11 @@ IdleKind = Literal["launching", "synchronizing", "host", "queued", "unknown"]
 LAUNCH_GAP_NS = 100_000
 """Launching never takes longer than this: in a longer gap the host did something else, or waited."""
 
-_NEXT_NS = 10_000
+NEXT_NS = 10_000
 """A GPU goes on from a kernel to the next in less, whatever waits in its queue."""
+
+_LONGEST = 10
+"""How many of the longest gaps are kept one by one."""
 
 _REGISTERED = re.compile(r"(?!autograd::|torch::autograd)[a-z_]\w*::\w")
 """An operator of a library, as `aten::mm`, and no step of the engine that runs backward."""
@@ -78,6 +83,40 @@ class Idle(Struct, frozen=True):
     share: float
 
 
+class Gap(Struct, frozen=True):
+    """One of the longest gaps of a program.
+
+    Attributes:
+        start_ns: From the first launch of the program.
+        gap_ns: How long it was.
+        step: Index of the step in which it began; None if it began in none.
+        into_step_ns: From the begin of that step; None without one.
+        kind: What the host did.
+        operator, call, nvtx_range, code: What the thread that launched what ended it had open in most of it, whether or
+            not that held the launch up; all are None where nothing was recorded.
+        before: The operator or kernel that ended it.
+    """
+
+    start_ns: int
+    gap_ns: int
+    step: int | None
+    into_step_ns: int | None
+    kind: IdleKind
+    operator: str | None
+    call: str | None
+    nvtx_range: str | None
+    code: str | None
+    before: str | None
+
+    def placed(self, first_ns: int, steps: Sequence[Step]) -> Gap:
+        """Count its begin from the first launch, and from the begin of its step."""
+        start_ns = max(0, self.start_ns - first_ns)
+        step = next((one for one in steps if one.begin_ns <= start_ns < one.end_ns), None)
+        if step is None:
+            return replace(self, start_ns=start_ns)
+        return replace(self, start_ns=start_ns, step=step.index, into_step_ns=start_ns - step.begin_ns)
+
+
 class _Cause(NamedTuple):
     kind: IdleKind
     operator: str | None = None
@@ -86,8 +125,8 @@ class _Cause(NamedTuple):
     code: str | None = None
 
 
-def causes_of(gaps: Iterable[Gaps], host: Host | None, wall_ns: int) -> tuple[Idle, ...]:
-    """Find the cause of each gap, and add up those with the same.
+def causes_of(gaps: Iterable[Gaps], host: Host | None, wall_ns: int) -> tuple[tuple[Idle, ...], tuple[Gap, ...]]:
+    """Find the cause of each gap; add up those with the same, and return the longest gaps, too, not yet placed.
 
     Args:
         gaps: The gaps of each GPU.
@@ -95,12 +134,20 @@ def causes_of(gaps: Iterable[Gaps], host: Host | None, wall_ns: int) -> tuple[Id
         wall_ns: The time of the program.
     """
     found: dict[tuple[str | None, ...], Idle] = {}
+    longest: list[Gap] = []
     for one in gaps:
-        for at, cause in _causes(one, host):
-            gap_ns = one.ends[at] - one.starts[at]
-            before = None if cause.kind == "queued" and gap_ns < _NEXT_NS else one.before[at]
-            _add(Idle(*cause, before, 1, gap_ns, gap_ns, 0.0), found)
-    return _shared(found.values(), wall_ns)
+        lengths = array("q", (end - start for start, end in zip(one.starts, one.ends, strict=True)))
+        long = {*nlargest(_LONGEST, range(len(lengths)), key=lengths.__getitem__)}
+        for at, cause in _causes(one, host, long):
+            gap_ns = lengths[at]
+            if at in long:
+                longest.append(Gap(one.starts[at], gap_ns, None, None, *cause, one.before[at]))
+            is_queued = cause.kind == "queued"
+            before = None if is_queued and gap_ns < NEXT_NS else one.before[at]
+            # What the host did while launched work waited is not why it waited.
+            own = _Cause("queued") if is_queued else cause
+            _add(Idle(*own, before, 1, gap_ns, gap_ns, 0.0), found)
+    return _shared(found.values(), wall_ns), tuple(nlargest(_LONGEST, longest, key=lambda one: one.gap_ns))
 
 
 def added(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
@@ -127,12 +174,13 @@ def _shared(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
     return tuple(sorted(shared, key=lambda one: (-one.gap_ns, one.kind, one.operator or "", one.call or "")))
 
 
-def _causes(gaps: Gaps, host: Host | None) -> Iterator[tuple[int, _Cause]]:
-    """Yield the number of each gap with its cause."""
+def _causes(gaps: Gaps, host: Host | None, long: Container[int]) -> Iterator[tuple[int, _Cause]]:
+    """Yield the number of each gap with its cause; of long ones whose work was launched, what the host did, too."""
     if host is None:
         yield from ((at, _Cause("unknown")) for at in range(len(gaps.starts)))
         return
     waiting: defaultdict[int, array[int]] = defaultdict(lambda: array("q"))
+    queued: set[int] = set()
     began, returned = array("q"), array("q")
     for at, call in enumerate(host.calls(gaps.calls)):
         began.append(call.start_ns)
@@ -140,16 +188,30 @@ def _causes(gaps: Gaps, host: Host | None) -> Iterator[tuple[int, _Cause]]:
         half_ns = gaps.starts[at] + (gaps.ends[at] - gaps.starts[at]) // 2
         if call.thread == NO_CALL:
             yield at, _Cause("unknown")
-        elif call.end_ns <= half_ns:
-            yield at, _Cause("queued")
-        else:
-            waiting[call.thread].append(at)
+            continue
+        if call.end_ns <= half_ns:
+            if at not in long:
+                yield at, _Cause("queued")
+                continue
+            queued.add(at)
+        waiting[call.thread].append(at)
     for thread, own in waiting.items():
         begins = array("q", (gaps.starts[at] for at in own))
-        middles = array("q", ((gaps.starts[at] + min(returned[at], gaps.ends[at])) // 2 for at in own))
-        for at, begin, middle in zip(own, host.opened(thread, begins), host.opened(thread, middles), strict=True):
-            window = gaps.starts[at], min(returned[at], gaps.ends[at])
-            yield at, _cause(gaps.ends[at], window, Call(thread, began[at], returned[at]), begin, middle)
+        ends = array("q", (gaps.ends[at] if at in queued else min(returned[at], gaps.ends[at]) for at in own))
+        middles = array("q", ((start + end) // 2 for start, end in zip(begins, ends, strict=True)))
+        both = zip(host.opened(thread, begins), host.opened(thread, middles), strict=True)
+        for at, window, (begin, middle) in zip(own, zip(begins, ends, strict=True), both, strict=True):
+            if at in queued:
+                yield at, _meanwhile(window, middle)
+            else:
+                yield at, _cause(gaps.ends[at], window, Call(thread, began[at], returned[at]), begin, middle)
+
+
+def _meanwhile(window: tuple[int, int], middle: Opened) -> _Cause:
+    """Say what the thread did while its work, launched before, waited."""
+    calls = _long(middle.calls, window)
+    operator, innermost = _operator(_long(middle.operators, window)), _range(_long(middle.ranges, window))
+    return _Cause("queued", operator, calls[-1].name if calls else None, innermost, middle.code)
 
 
 def _cause(end_ns: int, window: tuple[int, int], launch: Call, begin: Opened, middle: Opened) -> _Cause:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -156,16 +158,47 @@ class ProgramKernel(Struct, frozen=True):
         return function_of(bare_name(self.name))
 
 
-def to_profile(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
-    """Return the kernels to profile, one per function, most at stake first.
+class AtStake(NamedTuple):
+    """A kernel that a report may say more of.
 
-    Kernels that wait for other GPUs or are in a report already are skipped, as are operators that stand for all theirs.
+    Attributes:
+        row: Its row with most at stake.
+        stake_ns: What may be won in all of its rows at most, of the program's time where that is known.
+        open_ns: The part of it that is of rows without a known gain.
     """
-    found: dict[str, ProgramKernel] = {}
-    for one in sorted(kernels, key=lambda one: -one.stake_ns):
+
+    row: ProgramKernel
+    stake_ns: float
+    open_ns: float
+
+
+def at_stake(kernels: Iterable[ProgramKernel]) -> Iterator[AtStake]:
+    """Yield the kernels worth profiling, one per function, most at stake first.
+
+    Those that wait for other GPUs or are in a report already are skipped, as are operators that stand for all theirs.
+    """
+    rows: defaultdict[str, list[tuple[float, ProgramKernel]]] = defaultdict(list)
+    for one in kernels:
         if one.stake_ns > 0 and one.measured is None and one.name != one.operator:
-            found.setdefault(one.function, one)
-    return tuple(found.values())[:PROFILED]
+            alone = one.wall_ns / one.time_ns if one.wall_ns and one.time_ns else 1.0
+            rows[one.name].append((one.stake_ns * alone, one))
+    stakes = [
+        AtStake(
+            max(same, key=itemgetter(0))[1],
+            sum(stake_ns for stake_ns, _ in same),
+            sum(stake_ns for stake_ns, row in same if row.gain_ns is None),
+        )
+        for same in rows.values()
+    ]
+    functions: dict[str, AtStake] = {}
+    for stake in sorted(stakes, key=lambda one: -one.stake_ns):
+        functions.setdefault(stake.row.function, stake)
+    yield from functions.values()
+
+
+def to_profile(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
+    """Return the kernels to profile, one per function, most at stake first."""
+    return tuple(one.row for one in islice(at_stake(kernels), PROFILED))
 
 
 def in_order(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:

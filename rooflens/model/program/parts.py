@@ -42,7 +42,7 @@ class Parts(Struct, frozen=True):
         launching_ns: Idle: launches came one by one, each later than the GPU could take it.
         synchronizing_ns: Idle: the host had waited for the GPU, and could launch only then.
         host_ns: Idle: the host did something else, for longer than a launch takes.
-        queued_ns: Idle: the next work was launched already, and waited for something else than the host.
+        queued_ns: Idle: the next work was launched already, and nothing says what it waited for.
         idle_unknown_ns: Idle: the trace does not say who launched the next work.
     """
 

@@ -14,7 +14,7 @@ from rooflens.model.program.copies import Copies, copies_of
 from rooflens.model.program.floors import Floors
 from rooflens.model.program.fusion import Fusing, Fusion
 from rooflens.model.program.grouping import Group, GroupedBy, grouped
-from rooflens.model.program.idle import Idle, causes_of
+from rooflens.model.program.idle import Gap, Idle, causes_of
 from rooflens.model.program.kernels import ProgramKernel, in_order, to_profile
 from rooflens.model.program.lanes import Lanes, drawn
 from rooflens.model.program.launches import Launches
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from rooflens.model.program.occupancy import Occupancy
     from rooflens.model.selecting import Chooser
     from rooflens.model.unprofiled import Unprofiled
+
+
+_LEAST_CALLS = 0.02
+"""A trace with a smaller part of CUDA's calls may be a sample; whole ones were seen to hold a fifth and more."""
 
 
 class Unknown(Struct, frozen=True):
@@ -52,7 +56,9 @@ class Program(Struct, frozen=True):
         occupancy: What ran, each instant counted once; all zero of a printed summary, which does not say when.
         idle: The causes of its idle time, most first; they add up to it.
         copies: Its copies and memsets by direction and kind of memory, most time first.
+        longest_gaps: Its longest gaps, the longest first.
         graph_hint: How to record what ran in graphs; None where all of it is known.
+        calls_share: As in `Timeline`.
         kernels: The selected kernels: most to win first; then those with an unknown gain, by time; then those that wait
             for other GPUs, and those at their floor.
         every: All kernels, selected or not.
@@ -86,8 +92,10 @@ class Program(Struct, frozen=True):
     is_synthetic: bool = False
     rank: int | None = None
     idle: tuple[Idle, ...] = ()
+    longest_gaps: tuple[Gap, ...] = ()
     copies: tuple[Copies, ...] = ()
     graph_hint: str | None = None
+    calls_share: float | None = None
     totals: tuple[Total, ...] = ()
     fusions: tuple[Fusion, ...] = ()
     steps: tuple[Step, ...] = ()
@@ -129,6 +137,11 @@ class Program(Struct, frozen=True):
     def open_share(self) -> float:
         """Part of the kernels' time whose gain is unknown."""
         return sum(one.share for one in self.every if one.by == "time")
+
+    @property
+    def may_be_sample(self) -> bool:
+        """Whether it lacks most calls of CUDA, as no profiler leaves out by itself: then gaps may be what it lacks."""
+        return self.calls_share is not None and self.calls_share < _LEAST_CALLS
 
     @property
     def lacks_sizes(self) -> bool:
@@ -193,6 +206,8 @@ def read_program(
             "floor: it ran on another GPU, or the operator does less than its sizes say"
         )
     total_ns = sum(one.time_ns for one in kernels)
+    idle, longest_gaps = causes_of(summed_up.gaps, timeline.host, wall_ns)
+    first_ns = launches.starts[0] if len(launches) else 0
     return Program(
         source=timeline.source,
         kind=timeline.kind,
@@ -208,10 +223,12 @@ def read_program(
         notes=(*notes, *(("it was written by a generator, not recorded on a GPU",) if timeline.is_synthetic else ())),
         is_synthetic=timeline.is_synthetic,
         rank=timeline.rank,
-        idle=causes_of(summed_up.gaps, timeline.host, wall_ns),
+        idle=idle,
+        longest_gaps=tuple(one.placed(first_ns, steps.each) for one in longest_gaps),
         copies=copies_of(timeline.others),
         fusions=Fusing(launches).fusions(sheet, Floors(sheet), wall_ns),
         graph_hint=timeline.graph_hint,
+        calls_share=timeline.calls_share,
         steps=steps.each,
         steps_by=steps.by,
         outside_ns=steps.outside_ns,

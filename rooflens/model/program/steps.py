@@ -401,7 +401,8 @@ class _Meter:
 
     def at(self, moment_ns: int) -> tuple[int, ...]:
         """Return the time until a moment: all of it, what each kind alone was busy for, and the rest."""
-        wall_ns = max(0, min(moment_ns, self._last_ns) - self._first_ns)
+        moment_ns = max(moment_ns, self._first_ns)
+        wall_ns = min(moment_ns, self._last_ns) - self._first_ns
         until = [self._busy[level] - max(0, self._reached[level] - moment_ns) for level in self._as]
         return (wall_ns, until[0], *(later - earlier for earlier, later in pairwise((*until, wall_ns))))
 

@@ -207,6 +207,7 @@ class Timeline:
         node_gpus: GPUs of the machine that it lists; None if it lists fewer than two.
         host: What the host did; None if nothing of it was recorded.
         graph_hint: How to record what ran in graphs; None where all of it is known.
+        calls_share: Which part it holds of the calls that CUDA numbered while it was recorded; None if unknown.
     """
 
     source: str
@@ -221,3 +222,4 @@ class Timeline:
     node_gpus: int | None = None
     host: Host | None = None
     graph_hint: str | None = None
+    calls_share: float | None = None

@@ -20,9 +20,9 @@ from rooflens.model.program.kernels import ProgramKernel
 from rooflens.model.program.ranks import Joined
 from rooflens.model.verdict_classes import SHOWN_CLASSES
 from rooflens.report.document import Block, Column, Filtered, OnPage, Paragraph, Pick, Span, Style, Table, Words, code
+from rooflens.report.program.idle import IDLE_BECAUSE, idle_place
 from rooflens.report.program.kernel_rows import CLASS, COLUMNS, kernel_cells
 from rooflens.report.program.lane import Side, mark_of, name_of, streams_of
-from rooflens.report.program.parts import IDLE_BECAUSE, idle_place
 from rooflens.report.program.words import cut
 
 SHOWN = 12

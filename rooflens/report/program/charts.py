@@ -54,7 +54,7 @@ def opportunities(
             where=cut_middle(where_of(one), 2 * _NAME_WIDTH),
             why=tuple(map(Fact, _why(one))),
             rank=place + 1,
-            divider="Not yet known what can be won, by time" if place == len(shown) else "",
+            divider="No known floor, by time" if place == len(shown) else "",
         )
         for place, one in enumerate(listed)
     )

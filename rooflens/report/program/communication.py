@@ -43,8 +43,8 @@ _COLUMNS = (
 
 
 def told(one: CollectiveLaunches) -> str:
-    """Say what is sent and how fast: `all-to-all of 289 MB over 8 GPUs: 43.3 of 300 GB/s`."""
-    size = f" of {si(one.size_bytes, 'B')}" if one.size_bytes else ""
+    """Say what is sent and how fast: `all-to-all of 289 MB a call over 8 GPUs: 43.3 of 300 GB/s`."""
+    size = f" of {si(one.size_bytes, 'B')} a call" if one.size_bytes else ""
     gpus = f" over {count(one.gpus, 'GPU')}" if one.gpus else ""
     rate = one.bus_bytes_per_s
     name = cut(one.name)
@@ -82,7 +82,8 @@ def communication_blocks(whole: Joined, top: int) -> Iterator[Block]:
     if waiting is not None:
         name, _, _ = told(waiting).partition(":")
         much = factor(waiting.median_ns / waiting.best_ns) if waiting.best_ns else "far"
-        lines.append(f"{name}: the median launch takes {much} the shortest, and so waits for a late rank.")
+        cause = "and so waits for a late rank" if len(whole.ranks) > 1 else "and so may wait for another rank"
+        lines.append(f"{name}: the median launch takes {much} the shortest, {cause}.")
     yield paragraph(*lines)
     notes = [_NOTE]
     if any(one.are_gpus_assumed for one in rows):

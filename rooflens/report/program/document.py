@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, starmap
@@ -12,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rooflens.errors import UnknownNameError
-from rooflens.format import MISSING, count, cut_end, duration, factor, percent, quantity
+from rooflens.format import MISSING, count, duration, percent, quantity
 from rooflens.model.keys import short_names
-from rooflens.model.program.kernels import ProgramKernel, to_profile
+from rooflens.model.program.kernels import ProgramKernel
 from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined, joined
 from rooflens.model.program.rows import Stretch
@@ -24,26 +22,29 @@ from rooflens.report.document import (
     Columns,
     Document,
     Folded,
-    Heading,
     OnPage,
     Paragraph,
     Span,
     Table,
     Words,
-    bullets,
     code,
     few,
     paragraph,
+)
+from rooflens.report.document import (
+    joined as joined_words,
 )
 from rooflens.report.program.by_operator import by_operator
 from rooflens.report.program.communication import communication_blocks, ranks_blocks
 from rooflens.report.program.fusion import fusion_blocks
 from rooflens.report.program.grouping import groups_table, modules_on_page
+from rooflens.report.program.idle import idle_blocks
 from rooflens.report.program.kernel_rows import CLASS, COLUMNS, from_words, kernel_cells, move_words
 from rooflens.report.program.lane import lanes_block, sides_of_ranks
-from rooflens.report.program.parts import LEAST_PART, headline_of, idle_table, next_steps, parts_line
+from rooflens.report.program.next_steps import next_blocks
+from rooflens.report.program.parts import headline_of, parts_line, steps_line
 from rooflens.report.program.totals import beside_kernels
-from rooflens.report.program.words import LONGEST, cut, file_name
+from rooflens.report.program.words import LEAST_PART, cut, file_name, without_step
 
 if TYPE_CHECKING:
     from rooflens.model.catalogue import Key
@@ -58,6 +59,11 @@ _ON_PAGE = 500
 
 _NAMED = 5
 
+_NO_GPU = "GPU not named (`--gpu NAME` names it)"
+
+_WON = 3
+"""Operators that the answer names."""
+
 _HOW = (
     "A floor is the least time by FLOPs and bytes that the sizes of an operator state, at the peaks of the GPU's "
     "datasheet: cold caches; `warm` where operands and result fit in L2, `partly` where some must have been there. "
@@ -67,8 +73,8 @@ _HOW = (
 )
 
 _NOTE = (
-    "floor: by the sizes of the operator, cold caches unless it says warm; to win: time above the cold floor and "
-    "5 \u00b5s a launch; a class is open until the kernel is profiled"
+    "share: of the time of all kernels; floor: by the sizes of the operator, cold caches unless it says warm; to win: "
+    "time above the cold floor and 5 \u00b5s a launch; a class is open until the kernel is profiled"
 )
 
 _MEASURED = "to win, where a report holds the kernel: what its best move wins, else what lies above its limit"
@@ -127,11 +133,13 @@ def _blocks(
     """Yield what there is to say, the answer first."""
     whole = joined(programs)
     names = {name: cut(short) for name, short in short_names(one.name for one in whole.every).items()}
-    yield Paragraph(tuple(_answer(whole, names)), "answer")
+    yield Paragraph(tuple(_answer(whole)), "answer")
+    if doubts := [*_doubts(whole)]:
+        yield Paragraph(tuple(doubts), "warning")
     yield paragraph(*_facts(whole))
     yield from ranks_blocks(whole, names)
     if by is None and not brief:
-        yield from _next(whole)
+        yield from next_blocks(whole)
         yield from _drawn(whole, names)
     sections: dict[Subject, Iterable[Block]] = {
         "kernels": chain(
@@ -139,7 +147,7 @@ def _blocks(
             _elsewhere(whole),
         ),
         "communication": communication_blocks(whole, top),
-        "idle": chain(idle_table(whole, top), _stretches(programs, names)),
+        "idle": chain(idle_blocks(whole, top), _stretches(programs, names)),
     }
     # What takes most stands first; what takes no time, as printed summaries tell of none, keeps its place.
     for subject in dict.fromkeys((*whole.parts.ranked, *sections)):
@@ -147,25 +155,13 @@ def _blocks(
     yield from beside_kernels(programs)
     yield from fusion_blocks(programs)
     if brief or by is not None:
-        yield from _next(whole)
+        yield from next_blocks(whole)
     if notes := _notes(programs):
         yield Paragraph(tuple(f"note: {note}" for note in notes), "note")
     if legend := [*_legend(whole.kernels[:_ON_PAGE])]:
         yield Paragraph(tuple(legend), "note")
     if not brief:
         yield Columns(((Folded("How to read it", (paragraph(_HOW),)),),))
-
-
-def _next(whole: Joined) -> Iterator[Block]:
-    """Say what to do: about what takes most first, then which kernels to profile. It ends a text, and begins a page."""
-    commands = profile_commands(whole.kernels)
-    steps: list[Words] = [*next_steps(whole), *_before_profiling(whole), *map(code, commands)]
-    if steps:
-        yield Heading("Profile next" if len(steps) == len(commands) else "Next", 3)
-        yield bullets(steps, numbered=True)
-    if commands:
-        is_skipped = any("--launch-skip" in command for command in commands)
-        yield Paragraph((_FROM_BEGIN if is_skipped else _PROGRAM,), "note")
 
 
 def _kernels(
@@ -201,29 +197,28 @@ def _drawn(whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
         yield Columns(tuple((block,) for block in beside if block is not None))
 
 
-_PROGRAM = "`PROGRAM` is what was traced."
-_FROM_BEGIN = (
-    f"`--launch-skip` counts a function's launches from where the trace begins: add those before it. {_PROGRAM}"
-)
-
-
-def _answer(whole: Joined, names: Mapping[str, str]) -> Iterator[Words]:
-    """Say where the time goes, the largest part first; then which kernel can win most, and how much is not known."""
+def _answer(whole: Joined) -> Iterator[Words]:
+    """Say where the time goes, the largest part first, how long steps take, and which operators are above floors."""
     if headline := headline_of(whole):
         yield headline
         yield parts_line(whole)
+        if line := steps_line(whole):
+            yield line
     else:
         yield from _communication(whole)
     known = [one for one in whole.kernels if one.gain_ns and one.by in {"gain", "limit"}]
-    if known:
-        first = known[0]
-        yield code(names[first.name]), f": {_won(first)}{_where(first)}."
-        if len(known) > 1:
-            yield _won_of_operators(known, sum(one.gain_ns or 0.0 for one in known))
-    if (opened := [one for one in whole.kernels if one.by == "time"]) and whole.time_ns:
-        longest = max(opened, key=lambda one: one.time_ns)
-        share = percent(longest.time_ns / whole.time_ns)
-        yield ("Longest without counters: ", code(names[longest.name]), f", {share} of the kernels' time.")
+    won_ns = sum(one.gain_ns or 0.0 for one in known)
+    if known and won_ns >= LEAST_PART * whole.time_ns:
+        yield _won_of_operators(known, won_ns)
+
+
+def _doubts(whole: Joined) -> Iterator[Words]:
+    """Say what makes the answer unsure."""
+    for program in whole.programs:
+        if program.may_be_sample and program.calls_share:
+            of = f"{file_name(program)} " if len(whole.programs) > 1 else "The trace "
+            held = f"it holds 1 in {1 / program.calls_share:.0f} of the calls that CUDA counted"
+            yield f"{of}may be a sample: {held}. What it lacks shows as idle."
 
 
 def _communication(whole: Joined) -> Iterator[Words]:
@@ -234,44 +229,34 @@ def _communication(whole: Joined) -> Iterator[Words]:
 
 
 def _won_of_operators(known: Sequence[ProgramKernel], won_ns: float) -> tuple[str | Span, ...]:
-    """Add up what can be won by operator, where there are several."""
+    """Add up by operator what can be won."""
     won: Counter[str] = Counter()
     for one in known:
         won[one.operator or ""] += round(one.gain_ns or 0.0)
     of_each: list[Words] = [
         (code(cut(name)) if name else Span("no operator"), f" {duration(time_ns)}")
-        for name, time_ns in won.most_common()
+        for name, time_ns in won.most_common(_WON)
     ]
-    each = (": ", *few(of_each, 3)) if len(of_each) > 1 else ""
-    return f"{duration(won_ns)} to win at most in {count(len(known), 'row')}", *each, "."
-
-
-def _won(one: ProgramKernel) -> str:
-    """Say what can be won in a kernel, and how far it is from its floor."""
-    if one.by == "gain" and one.measured is not None:
-        return f"{duration(one.gain_ns)} of {duration(one.time_ns)} to win with its first move"
-    floor = f", {factor(one.time_ns / one.floor_cold_ns)} its floor from cold caches" if one.floor_cold_ns else ""
-    return f"{duration(one.gain_ns)} of {duration(one.time_ns)} to win at most{floor}"
+    more = f" and {count(len(won) - _WON, 'operator')} more" if len(won) > _WON else ""
+    all_ns = f", {duration(won_ns)} in all" if len(won) > 1 else ""
+    return "To save at most: ", *joined_words(", ", of_each), f"{more}{all_ns}."
 
 
 def _facts(whole: Joined) -> Iterator[Words]:
     """Say what was recorded, and which part of it is shown."""
-    gpus = dict.fromkeys(program.gpu or "GPU not named" for program in whole.programs)
+    gpus = dict.fromkeys(program.gpu or _NO_GPU for program in whole.programs)
     functions = len({one.name for one in whole.every})
     launches = sum(program.launches for program in whole.programs)
+    overlap_ns = sum(program.unprofiled.overlap_ns or 0 for program in whole.programs)
+    overlap = ", those that run at once counted in full" if overlap_ns >= LEAST_PART * whole.time_ns else ""
     several = f"{count(len(whole.programs), 'trace')}, " if len(whole.programs) > 1 else ""
     yield (
         f"{', '.join(gpus)}: {several}{count(functions, 'kernel')}, {count(launches, 'launch')}, "
-        f"{duration(whole.time_ns)} of kernel time."
+        f"{duration(whole.time_ns)} of kernel time{overlap}."
     )
     if len(whole.kernels) < len(whole.every):
         share = percent(sum(one.share for one in whole.kernels))
         yield f"Shown: {len(whole.kernels):,} of {count(len(whole.every), 'row')}, {share} of that time."
-
-
-def _where(one: ProgramKernel) -> str:
-    where = from_words(one)
-    return f", from {cut(where)}" if where else ""
 
 
 def _lists(whole: Joined) -> Iterator[_List]:
@@ -282,7 +267,7 @@ def _lists(whole: Joined) -> Iterator[_List]:
     if known:
         yield _List("To win, most first", " with less to win", known)
     if unknown:
-        yield _List("Not yet known, by time", " with less time", unknown)
+        yield _List("No known floor, by time", " with less time", unknown)
     if not known and not unknown:
         yield _List("Nothing to win that is known, by time", " with less time", rest)
 
@@ -379,7 +364,7 @@ def _stretches(programs: Sequence[Program], names: Mapping[str, str]) -> Iterato
 
 
 def _stretch(one: Stretch, names: Mapping[str, str]) -> tuple[str | Span, ...]:
-    where = one.module or one.nvtx_range
+    where = one.module or without_step(one.nvtx_range)
     return (
         f"{duration(one.wall_ns)} from {duration(one.start_ns)} on",
         *((" in ", code(cut(where))) if where else ()),
@@ -412,38 +397,3 @@ def _legend(kernels: Sequence[ProgramKernel]) -> Iterator[Words]:
         yield _NOTE
     if any(one.measured is not None for one in kernels):
         yield _MEASURED
-
-
-def _before_profiling(whole: Joined) -> Iterator[Words]:
-    """Say what tells more than to profile: the report of the first kernel that is in one, sizes that were left out."""
-    first = next((one.measured for one in whole.kernels if one.measured is not None), None)
-    if first is not None:
-        yield code(shlex.join(("rooflens", "explain", first.kernel.source, "--kernel", first.key)))
-    if any(program.lacks_sizes for program in whole.programs):
-        yield "record the trace again with `record_shapes=True`: sizes of operators tell how far each is from its floor"
-
-
-def _asked(one: ProgramKernel) -> str:
-    """Write the function as ncu takes it; of a name that a table cut, by how it begins."""
-    known = one.function.rstrip(".\u2026")
-    return cut_end(one.function, LONGEST) if known == one.function else f"regex:^{re.escape(known)}"
-
-
-def profile_commands(kernels: Sequence[ProgramKernel]) -> list[str]:
-    """Write the commands that profile a typical launch of the kernels with most at stake, at most three."""
-    return [
-        shlex.join(
-            (
-                "rooflens",
-                "profile",
-                "--kernel",
-                _asked(one),
-                *(("--launch-skip", str(one.launch)) if one.launch else ()),
-                "--launch-count",
-                "1",
-                "--",
-                "PROGRAM",
-            )
-        )
-        for one in to_profile(kernels)
-    ]

@@ -16,7 +16,7 @@ from rooflens.model.program.ranks import Joined
 from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of
 from rooflens.report import document
 from rooflens.report.document import Block
-from rooflens.report.program.words import cut, file_name
+from rooflens.report.program.words import cut, file_name, plain_range
 from rooflens.report.words.labels import BOUND_LABELS
 
 MOST_MARKS = 20_000
@@ -29,7 +29,7 @@ _NAME_WIDTH = 80
 
 _LEGEND: Mapping[str, tuple[str, str]] = {
     **{kind: (bound_of(kind), BOUND_LABELS[bound_of(kind)]) for kind in SHOWN_CLASSES},
-    "unknown": ("unknown", "class unknown"),
+    "unknown": ("unknown", "what limits it is unknown"),
     "communication": ("communication", "communication"),
     "graph": ("unknown", "graph"),
     "copy": ("copies", "copy or memset"),
@@ -156,7 +156,11 @@ def _data(sides: Sequence[Side], names: Mapping[str, str]) -> dict[str, Any]:
         places = {number: subjects.kernel(one) for one in side.program.every for number in one.numbers}
         others = [subjects.place(mark_of(one.kind, one.name), one.name or one.kind, one.kind) for one in shown.subjects]
         ranges = [
-            (one.level, texts.setdefault(cut_name(plain_name(one.name), _NAME_WIDTH), len(texts)), *one[3:])
+            (
+                one.level,
+                texts.setdefault(cut_name(plain_name(plain_range(one.name)), _NAME_WIDTH), len(texts)),
+                *one[3:],
+            )
             for one in shown.spans
         ]
         lanes = [_lane(one, side.lane_name(one), places, others) for one in shown.lanes]
@@ -168,6 +172,10 @@ def _data(sides: Sequence[Side], names: Mapping[str, str]) -> dict[str, Any]:
         "parts": parts,
         "texts": list(texts),
     }
+
+
+def _range_name(name: str) -> str:
+    return cut_name(plain_name(plain_range(name)), _NAME_WIDTH)
 
 
 def _lane(one: Lane, name: str, places: Mapping[int, int], others: Sequence[int]) -> dict[str, Any]:

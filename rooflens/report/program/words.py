@@ -16,15 +16,26 @@ FLOOR = (
 )
 """What a floor is, as the glossary has it."""
 
+LEAST_PART = 0.02
+"""A part of the time that is smaller is no part of the answer."""
+
 LONGEST = 300
 """Characters of a name in a sentence or a cell: a trace may hold any text."""
+
+_HASHES = re.compile(r"#{2,} *([^#/]*?) *#{2,}")
+"""What programs set their ranges off with: `## forward ##`."""
 
 _STEP = re.compile(r"^ProfilerStep#(?:\d+|\*)(?:/|$)")
 
 
 def without_step(nvtx_range: str | None) -> str:
     """Leave out the range that PyTorch's profiler opens around each step, which says nothing of the place."""
-    return _STEP.sub("", nvtx_range or "")
+    return plain_range(_STEP.sub("", nvtx_range or ""))
+
+
+def plain_range(name: str) -> str:
+    """Leave out what only sets the name of a range off: of `## forward ##` its `forward`."""
+    return _HASHES.sub(r"\1", name)
 
 
 def file_name(program: Program) -> str:

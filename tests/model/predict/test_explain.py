@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from rooflens.report.kernel.predicted import REASONS
 from support import samples
 from support.loops import for_all
 from support.roofs import own_roof
@@ -14,6 +13,7 @@ from rooflens.model.predict.expectations import check_reports
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.measured import Coverage, Prediction, read_coverage
 from rooflens.model.records import Analysis, Pipe
+from rooflens.report.kernel.predicted import REASONS
 
 GEMM = Prediction(
     operation="gemm",

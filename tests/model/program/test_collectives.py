@@ -342,14 +342,17 @@ def test_every_face_says_the_collective_its_bandwidth_and_the_waiting(tmp_path: 
         assert "12.5 MB" in text
         assert "62.5 GB/s" in text
         assert "219 GB/s" in text
-        assert "all-to-all of 12.5 MB over 8 GPUs: the median launch takes 3.5x the shortest" in text
+        assert "all-to-all of 12.5 MB a call over 8 GPUs: the median launch takes 3.5x the shortest" in text
+        # One rank does not show who is late.
+        assert "late rank" not in text
+        assert "rooflens analyze rank*.json" in text
     page = tmp_path / "page.html"
     assert CliRunner().invoke(main, ["report", str(trace), "-o", str(page)]).exit_code == 0
     assert "Communication, most exposed first" in page.read_text(encoding="utf-8")
     (program,) = read_programs([trace])
     assert program.communication is not None
     assert program.communication.top is not None
-    assert told(program.communication.top) == "all-to-all of 12.5 MB over 8 GPUs: 62.5 of 450 GB/s"
+    assert told(program.communication.top) == "all-to-all of 12.5 MB a call over 8 GPUs: 62.5 of 450 GB/s"
 
 
 def test_names_of_pytorch_and_nccl_lead_to_one_word() -> None:
