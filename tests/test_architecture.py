@@ -102,7 +102,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/notebook": "errors model/* report/content report/kernel report/overview report/roofline report/templates",
     "report/html": "format model/verdict_classes report/document",
     "report/templates": "format model/* report/document report/words report/html",
-    "report/plane": "format model/* report/words report/html",
+    "report/plane": "cache format model/* report/words report/html",
     "report/roofline": "format errors model/* report/words report/content report/html report/plane",
     "report/summary": "format model/* report/words report/content report/roofline",
     "report/kernel": "format globs model/* report/document report/words report/roofline report/writers",
@@ -243,8 +243,10 @@ def test_only_the_report_has_templates() -> None:
     """All other pages come from a document through the single writer, and no script contains a model's number."""
     assets = PACKAGE / "report" / "assets"
     assert sorted(file.relative_to(assets).as_posix() for file in assets.rglob("*.html")) == [
-        *("report/figures.html", "report/kernels.html", "report/page.html", "report/sweeps.html"),
-        *("shared/blocks.html", "shared/frame.html"),
+        *("report/figures.html", "report/kernels.html", "report/kernels_table.html", "report/page.html"),
+        "report/sweeps.html",
+        *("shared/blocks.html", "shared/choice.html", "shared/frame.html", "shared/notebook.html"),
+        *("shared/several.html", "shared/timeline.html"),
     ]
     assert {file.name for file in (assets / "shared").glob("*.js")} == {
         *("charts.js", "choice.js", "copy.js", "reveal.js", "share.js", "state.js", "theme.js")
@@ -422,6 +424,23 @@ def test_a_page_needs_no_library_for_pictures_or_frames(fixtures: Path, tmp_path
     loaded = _modules_after("report", str(report), "-o", str(page))
     assert "jinja2" in loaded
     assert not loaded & {"pandas", "vl_convert", "pyarrow"}
+
+
+def test_a_page_whose_chart_was_built_before_needs_no_altair(
+    fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Importing Altair is a third of a small page: one whose chart has the same layers as an earlier one does without.
+
+    The same page is the same with it and without.
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    pages = []
+    for name, loads in (("memory_dram", True), ("compute_fp32", False), ("memory_dram", False)):
+        report = fixtures / "synthetic" / f"verdict_{name}.synthetic.ncu-rep"
+        pages.append(tmp_path / f"{len(pages)}.html")
+        loaded = _modules_after("report", str(report), "-o", str(pages[-1]))
+        assert bool(loaded & {"altair", "jsonschema", "narwhals"}) is loads, name
+    assert pages[0].read_bytes() == pages[2].read_bytes()
 
 
 READS = {"click", "msgspec", "google"}

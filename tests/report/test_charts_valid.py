@@ -77,6 +77,7 @@ def drawn(fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> Drawn:
         alt.Chart().mark_bar().to_dict()
         assert validated, "Altair validates by another function now"
         validated.clear()
+        patched.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("empty")))  # what was built before is not built
         return Drawn([*_pages(fixtures, tmp_path_factory.mktemp("pages"))], validated)
 
 

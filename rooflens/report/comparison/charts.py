@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import altair as alt
 from msgspec.structs import replace
 
 from rooflens import format as fmt
@@ -16,6 +15,7 @@ from rooflens.model.summary import identity
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.rows import Program, Row, limiter_words, signed_duration
 from rooflens.report.document import spans
+from rooflens.report.plane.later import alt
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import Spec, unchecked
 from rooflens.report.plane.simple import (

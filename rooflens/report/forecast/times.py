@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import altair as alt
-
 from rooflens import format as fmt
 from rooflens.model.predict.forecast import Row, moving
+from rooflens.report.plane.later import alt
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import Spec, unchecked
 from rooflens.report.plane.simple import finished, rowed, ticks, time_label

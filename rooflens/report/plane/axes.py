@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
 from rooflens.report.plane import expressions as text
+from rooflens.report.plane.later import alt
 from rooflens.report.plane.marks import PAGE, Param, Pen, Style, expressions, values
 from rooflens.report.plane.plane import Domain
 from rooflens.report.plane.viewport import SLOT, decades
@@ -71,7 +70,7 @@ def still(x_domain: Domain, y_domain: Domain) -> list[Param]:
     return [*values(base=ends, **named, **spans), *expressions(slot=SLOT, turn=_TURN)]
 
 
-LIVE = [alt.ExprRef(f"base[{i}]") for i in range(4)]
+LIVE = [{"expr": f"base[{i}]"} for i in range(4)]
 """Lowest and highest x, lowest and highest y, as a page declares them: `seen` or `still`."""
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import altair as alt
-
 WORK = (
     "datum.value < 1000 ? format(datum.value, '~g') : "
     "slice(format(datum.value, '~s'), 0, -1) + ' ' + slice(format(datum.value, '~s'), -1)"
@@ -106,8 +104,8 @@ POINT_DESCRIPTION = (
     f"{si('datum.y', f'{_UNIT}/s')} + ', ' + datum.timeText"
 )
 POINT: Mapping[str, Any] = {
-    "tooltip": alt.ExprRef(POINT_TOOLTIP),
-    "description": alt.ExprRef(POINT_DESCRIPTION),
+    "tooltip": {"expr": POINT_TOOLTIP},
+    "description": {"expr": POINT_DESCRIPTION},
 }
 """What a mark of a launch says when it is pointed at, and to a screen reader."""
 

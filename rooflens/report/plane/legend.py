@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
-
-import altair as alt
 
 from rooflens.model.verdict_classes import SHOWN_CLASSES
 from rooflens.report.html.theme import LOOKS, colours, fills
+from rooflens.report.plane.later import alt
 from rooflens.report.words.labels import BOUND_LABELS
 
 FILLS = "ordinal"
 """Range of the theme that fills the signs of sure classes, and leaves those of open ones hollow, in legends too."""
 
 
-COLUMNS = alt.ExprRef("w < 480 ? 2 : 6")
+COLUMNS = {"expr": "w < 480 ? 2 : 6"}
 """Columns of a legend on a page, which sets the signal `w`."""
 
 
 def verdict_channels(
     present: Collection[str],
     *,
-    columns: alt.ExprRef | int | None = COLUMNS,
+    columns: Mapping[str, str] | int | None = COLUMNS,
     field: str = "bound",
     dark: bool | None = None,
     **look: Any,

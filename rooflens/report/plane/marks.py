@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, wraps
 from json import dumps
 from textwrap import wrap
-from typing import Any
-
-import altair as alt
-from altair.utils.schemapi import SchemaBase, debug_mode
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from rooflens import format as fmt
+from rooflens.report.plane.later import alt
 from rooflens.report.plane.placement import LEAD_TO_PART
 
 Style = dict[str, Any]
 Spec = dict[str, Any]
 Param = Mapping[str, Any]
 
-Drawing = alt.Chart | alt.LayerChart
+Drawing: TypeAlias = "alt.Chart | alt.LayerChart"
 """A layer, or several as one."""
 
-unchecked = debug_mode(arg=False)
-"""Decorator: build a chart without validating each of its parts, which costs as much as the rest of a small page. Users
-gain nothing by it: the charts are ours, and `tests/report/test_charts_valid.py` validates them."""
+_Made = TypeVar("_Made")
+_Asked = ParamSpec("_Asked")
+
+
+def unchecked(build: Callable[_Asked, _Made]) -> Callable[_Asked, _Made]:
+    """Build a chart without validating each of its parts, which costs as much as the rest of a small page.
+
+    Users gain nothing by it: the charts are ours, and `tests/report/test_charts_valid.py` validates them.
+    """
+
+    @wraps(build)
+    def built(*arguments: _Asked.args, **named: _Asked.kwargs) -> _Made:
+        from altair.utils.schemapi import debug_mode  # noqa: PLC0415 - Altair: only where a chart is built
+
+        with debug_mode(arg=False):
+            return build(*arguments, **named)
+
+    return built
+
 
 QUIET: Style = {"clip": True, "aria": False}
 """Lines end at the plane's edge, and tell a screen reader nothing new: it has the points."""
@@ -55,9 +70,6 @@ class Pen:
 
 PAGE = Pen()
 
-AT: Style = PAGE.at
-"""Where a row stands; one layer of a plane says how its axes are."""
-
 
 FAINT_DOT = 0.14
 FAINT_BAR = 0.2
@@ -77,7 +89,7 @@ HEIGHT = 440
 """Pixels of a plane until the page sets its parameters `w` and `h`."""
 
 
-LIT_BAR = alt.ExprRef(f"kernel === '' || datum.g === kernel ? 1 : {FAINT_BAR}")
+LIT_BAR = {"expr": f"kernel === '' || datum.g === kernel ? 1 : {FAINT_BAR}"}
 """Fades the bars of other kernels while one is isolated (parameter `kernel`)."""
 
 
@@ -211,34 +223,31 @@ def expressions(**named: str) -> list[Param]:
 def _as_it_is(chart: Any, deep: Any = True, ignore: list[str] | None = None) -> Any:  # noqa: FBT002 - Altair's signature
     """Copy a chart without its parts where that is enough."""
     if deep is not False:
-        return SchemaBase.copy(chart, deep, ignore)
+        return alt.SchemaBase.copy(chart, deep, ignore)
     copied = type(chart)()
     copied._kwds.update(chart._kwds)  # noqa: SLF001 - where Altair keeps what a chart has
     return copied
 
 
-class _Layers(alt.LayerChart):
-    """Layers that are final: Altair would copy each of them at every step, to lift parameters that they share."""
-
-    copy = _as_it_is
+_Kind = TypeVar("_Kind")
 
 
-class _Stack(alt.VConcatChart):
-    """Charts below each other that are final."""
-
-    copy = _as_it_is
+@cache
+def _final(kind: type[_Kind]) -> type[_Kind]:
+    """Make a kind of charts whose parts are final: Altair would copy each of them at every step, to lift parameters."""
+    return type(kind.__name__, (kind,), {"copy": _as_it_is})
 
 
 def layered(layers: Iterable[Drawing], **properties: Any) -> alt.LayerChart:
     """Lay layers over each other, as they are."""
-    chart = _Layers(**properties)
+    chart = _final(alt.LayerChart)(**properties)
     chart.layer = list(layers)
     return chart
 
 
 def stacked(charts: Iterable[alt.LayerChart], **properties: Any) -> alt.VConcatChart:
     """Put charts below each other, as they are."""
-    chart = _Stack(spacing=24, **properties)
+    chart = _final(alt.VConcatChart)(spacing=24, **properties)
     chart.vconcat = list(charts)
     return chart
 
@@ -272,7 +281,11 @@ def specify(
 
     Values and rows are plain already: Altair would copy them at every step, and the page must not wait for that.
     """
-    spec = written_out(chart)
+    return filled(written_out(chart), params, datasets)
+
+
+def filled(spec: Spec, params: Iterable[Param], datasets: Mapping[str, Iterable[Any]]) -> Spec:
+    """Give a specification what the page sets, and its tables."""
     return spec | {"params": [*params, *spec.get("params", ())], "datasets": dict(datasets)}
 
 

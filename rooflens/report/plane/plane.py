@@ -254,6 +254,11 @@ class Plane(Struct, frozen=True):
         present = {p.launch.shown_class for p in self.placed}
         return tuple(shown for shown in SHOWN_CLASSES if shown in present)
 
+    @property
+    def legend_bounds(self) -> tuple[ShownClass, ...]:
+        """Verdict classes that a legend tells apart: none where there is one."""
+        return self.bounds if len(self.bounds) > 1 else ()
+
     def bounds_at(self, level: str) -> tuple[ShownClass, ...]:
         """Verdict classes of the points that are seen at a level."""
         present = {point.launch.shown_class for point in self.points_at(level)}

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import hypot
 from typing import Any
 
-import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.roofline.roofs import RoofLine
 from rooflens.model.roofline.unit_names import origin, resource_label
 from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
+from rooflens.report.plane.later import alt
 from rooflens.report.plane.marks import PAGE, QUIET, Pen, Style, at_spot, placed, rounded, written
 from rooflens.report.plane.placement import LINE_PX, Canvas, Place, Spot, Text
 from rooflens.report.plane.viewport import Sheet
@@ -235,14 +235,19 @@ def flat_ends(rows: alt.Chart) -> alt.Chart:
     return rows.transform_calculate(xa=f"datum.c || x0 / {BEYOND:g}", xb=f"x1 * {BEYOND:g}")
 
 
-SLOPE: Style = {"x": alt.X("xa:Q"), "y": alt.Y("ya:Q"), "x2": alt.X2("xb"), "y2": alt.Y2("yb")}
-FLAT: Style = {"x": alt.X("xa:Q"), "y": alt.Y("v:Q"), "x2": alt.X2("xb")}
-"""Where `slope_ends` and `flat_ends` put the two ends of a line."""
+def slope_at() -> Style:
+    """Encode where `slope_ends` puts the two ends of a line."""
+    return {"x": alt.X("xa:Q"), "y": alt.Y("ya:Q"), "x2": alt.X2("xb"), "y2": alt.Y2("yb")}
+
+
+def flat_at() -> Style:
+    """Encode where `flat_ends` puts the two ends of a line."""
+    return {"x": alt.X("xa:Q"), "y": alt.Y("v:Q"), "x2": alt.X2("xb")}
 
 
 def line_layers(slopes: alt.Chart, flats: alt.Chart, style: str = "roof") -> list[alt.Chart]:
     """Draw roofs from rows of their values `v`, where they end `e` and where they begin `c`, dashed as `dash` says."""
-    return [ruled(slope_ends(slopes), SLOPE, style), ruled(flat_ends(flats), FLAT, style)]
+    return [ruled(slope_ends(slopes), slope_at(), style), ruled(flat_ends(flats), flat_at(), style)]
 
 
 def ruled(rows: alt.Chart, at: Style, style: str, pen: Pen = PAGE) -> alt.Chart:
@@ -274,9 +279,7 @@ def turned_names(rows: alt.Chart, turn: str, pen: Pen = PAGE, **look: Any) -> li
     return written(rows, "label", at, pen=pen, **turned, **look)
 
 
-AT_EDGE: Style = {"x": alt.X("edge:Q"), "y": alt.Y("v:Q")}
-
-
 def flat_name_layers(rows: alt.Chart, spot: str) -> list[alt.Chart]:
     """Write names of flat roofs at the right edge on cleared ground."""
-    return written(placed(rows, spot).transform_calculate(edge="x1"), "label", AT_EDGE, **at_spot())
+    at = {"x": alt.X("edge:Q"), "y": alt.Y("v:Q")}
+    return written(placed(rows, spot).transform_calculate(edge="x1"), "label", at, **at_spot())

@@ -10,7 +10,6 @@ from itertools import pairwise
 from math import floor, hypot, log10, sqrt
 from typing import Any, NamedTuple
 
-import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
@@ -20,12 +19,13 @@ from rooflens.model.roofline.standing import Standing
 from rooflens.model.roofline.unit_names import binding_label, resource_label
 from rooflens.report.plane.axes import axes, still
 from rooflens.report.plane.geometry import Box, Line
+from rooflens.report.plane.later import alt
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import (
-    AT,
     BAR_NAME_PX,
     BAR_PX,
     HEIGHT,
+    PAGE,
     QUIET,
     SPOT,
     WIDTH,
@@ -276,7 +276,7 @@ def plane_spec(plane: Drawn) -> Spec:
         *line_layers(table("roofs"), table("pipes")),
         *slope_name_layers(table("roofs"), SPOT),
         *flat_name_layers(table("pipes"), SPOT),
-        table("ridges").mark_point(style="ridge", size=28, **QUIET).encode(**AT),
+        table("ridges").mark_point(style="ridge", size=28, **QUIET).encode(**PAGE.at),
         *_marks(plane, data),
         *([binding_bars(table("dots").transform_filter("datum.limit"))] if has_bars else []),
         leads(words),
@@ -411,12 +411,12 @@ def _marks(plane: Drawn, data: Mapping[str, Any]) -> Iterator[alt.Chart]:
         yield from ways(table("paths"))
     if "links" in data:
         line = table("links").mark_line(style="gap", strokeDash=[1, 3], **QUIET)
-        yield line.encode(**AT, detail=alt.Detail("f:N"), order=alt.Order("i:Q"))
+        yield line.encode(**PAGE.at, detail=alt.Detail("f:N"), order=alt.Order("i:Q"))
     if "rings" in data:
-        yield table("rings").mark_point(style="ring", size=plane.ring_px2, strokeWidth=2, **QUIET).encode(**AT)
+        yield table("rings").mark_point(style="ring", size=plane.ring_px2, strokeWidth=2, **QUIET).encode(**PAGE.at)
     if "chosen" in data:
         here = table("chosen").transform_filter("datum.of === at")
-        yield here.mark_point(style="ring", size=HERE_PX2, strokeWidth=3, **QUIET).encode(**AT)
+        yield here.mark_point(style="ring", size=HERE_PX2, strokeWidth=3, **QUIET).encode(**PAGE.at)
 
 
 def _dots(plane: Drawn) -> alt.Chart:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import altair as alt
+from msgspec import Struct
 
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.unit_names import resource_label
+from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.geometry import text_px
+from rooflens.report.plane.later import alt
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import LIT_BAR, QUIET, Style, either, layered, of_kernels, rounded
 from rooflens.report.plane.plane import BarredLaunch, LevelShare, Plane
@@ -135,31 +137,65 @@ def _level_px(plane: Plane) -> int:
     return round(min(MOST_LEVEL_PX, max(LEVEL_PX, *map(text_px, units), 0) + 8 * bool(units)))
 
 
-def bars_height_px(plane: Plane) -> int:
-    """Work out the height of all bars, with the line about the kernels that have none."""
-    return _drawn(plane) * _kernel_px(plane) + (REST_PX if _drawn(plane) < _kernels(plane) else 0)
+class BarLayout(Struct, frozen=True):
+    """What the bars of a plane are built from, besides their rows.
+
+    Attributes:
+        heading: Stands over them; empty where the title of the chart says it.
+        widest: The longest bar, a share of a peak, as a number of an expression.
+        level_px: Width of the names left of them.
+        kernel_px: Height of all bars of a kernel.
+        kernels: How many have bars.
+        has_rest: More have none.
+    """
+
+    heading: str
+    bounds: tuple[ShownClass, ...]
+    widest: str
+    level_px: int
+    kernel_px: int
+    kernels: int
+    has_rest: bool
+
+    @property
+    def height_px(self) -> int:
+        """Height of all bars, with the line about the kernels that have none."""
+        return self.kernels * self.kernel_px + (REST_PX if self.has_rest else 0)
 
 
-def bars_chart(plane: Plane, width_px: int) -> alt.LayerChart:
+def bar_layout(plane: Plane) -> BarLayout:
+    """Say what the bars of a plane are built from."""
+    all_kernels = len({share.launch.group_key for share in plane.shares})
+    kernels = min(all_kernels, KERNELS_BELOW if plane.points else KERNELS_ALONE)
+    return BarLayout(
+        heading=bars_heading(plane) if plane.points else "",
+        bounds=plane.legend_bounds,
+        widest=f"{max([1.0, *(share.share for share in plane.shares)]):.4g}",
+        level_px=_level_px(plane),
+        kernel_px=NAME_PX + _bar_count(plane) * BAR_PX + APART_PX,
+        kernels=kernels,
+        has_rest=kernels < all_kernels,
+    )
+
+
+def bars_chart(layout: BarLayout, width_px: int) -> alt.LayerChart:
     """Draw the kernels with most time: a line of words, and a bar for each level."""
-    height = bars_height_px(plane)
-    widest = max([1.0, *(share.share for share in plane.shares)])
+    height, widest, level_px = layout.height_px, layout.widest, layout.level_px
     up = alt.Y("up:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False, zero=False))
-    level_px = _level_px(plane)
     at = {"x": _across(widest, level_px), "y": up}
     rows = [
-        _tracks(widest, up), _bars(plane, at), *_bar_words(at, level_px), *_kernel_names(up), _symbols(plane, up),
-        *_rest(plane, up),
+        _tracks(widest, up), _bars(layout, at), *_bar_words(at, level_px), *_kernel_names(up), _symbols(layout, up),
+        *_rest(layout, up),
     ]  # fmt: skip
-    title = alt.TitleParams(bars_heading(plane), fontSize=13, limit=alt.ExprRef("w"))
+    title = alt.TitleParams(layout.heading, fontSize=13, limit=alt.ExprRef("w"))
     return layered(
         rows,
         data=alt.NamedData("bars"),
-        transform=_laid_out(plane),
+        transform=_laid_out(layout),
         name="bars",
         width=width_px,
         height=height,
-        title=title if plane.points else alt.Undefined,
+        title=title if layout.heading else alt.Undefined,
     )
 
 
@@ -170,33 +206,21 @@ def bars_heading(plane: Plane) -> str:
     return f"{head}: share of peak, by unit and memory level"
 
 
-def _kernels(plane: Plane) -> int:
-    return len({share.launch.group_key for share in plane.shares})
-
-
-def _drawn(plane: Plane) -> int:
-    return min(_kernels(plane), KERNELS_BELOW if plane.points else KERNELS_ALONE)
-
-
-def _kernel_px(plane: Plane) -> int:
-    return NAME_PX + _bar_count(plane) * BAR_PX + APART_PX
-
-
-def _across(widest: float, level_px: int) -> alt.X:
+def _across(widest: str, level_px: int) -> alt.X:
     """Leave room for the names of levels and units left of 0, and for the values right of the end."""
     value_px = f"(w < 480 ? {NARROW_VALUE_PX} : {VALUE_PX})"
     bars_px = f"(w - {level_px} - {value_px})"
-    ends = [f"-{level_px} * {widest:.4g} / {bars_px}", f"{widest:.4g} * (1 + {value_px} / {bars_px})"]
+    ends = [f"-{level_px} * {widest} / {bars_px}", f"{widest} * (1 + {value_px} / {bars_px})"]
     axis = alt.Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1], title=None)
     return alt.X("share:Q", axis=axis, scale=alt.Scale(domain=[*map(alt.ExprRef, ends)], nice=False, zero=False))
 
 
-def _laid_out(plane: Plane) -> list[Any]:
+def _laid_out(layout: BarLayout) -> list[Any]:
     """Sum what is not hidden by kernel, and lay out the kernels with most time; an isolated one is always among them.
 
     Parameters run these again on the same rows, so none may write over what it reads.
     """
-    most = _drawn(plane)
+    most = layout.kernels
     of_kernel, of_level = ("k", *_FIELDS, "why"), ("share", "rate", "head")
     first: dict[str, Any] = {f"first_{name}": f"first_value({name})" for name in of_kernel}
     own: dict[str, Any] = {f"first_{name}": f"first_value({name})" for name in of_level}
@@ -218,7 +242,7 @@ def _laid_out(plane: Plane) -> list[Any]:
         .transform_joinaggregate(gone="max(pulled)")
         .transform_calculate(own=f"datum.pulled || datum.rank <= {most} - datum.gone")
         .transform_calculate(i=f"datum.pulled ? {most - 1} : datum.rank - 1")
-        .transform_calculate(top=f"datum.i * {_kernel_px(plane)} + {NAME_PX} + datum.l * {BAR_PX}")
+        .transform_calculate(top=f"datum.i * {layout.kernel_px} + {NAME_PX} + datum.l * {BAR_PX}")
         .transform
     )
     return steps
@@ -228,15 +252,13 @@ def _own() -> alt.Chart:
     return alt.Chart().transform_filter("datum.own")
 
 
-def _tracks(widest: float, up: alt.Y) -> alt.Chart:
+def _tracks(widest: str, up: alt.Y) -> alt.Chart:
     """Draw the ground of each bar: all of the peak."""
-    rows = _own().transform_calculate(
-        up="datum.top + 2", down=f"datum.top + {BAR_PX - 2}", whole=f"{widest:.4g}", none="0"
-    )
+    rows = _own().transform_calculate(up="datum.top + 2", down=f"datum.top + {BAR_PX - 2}", whole=widest, none="0")
     return rows.mark_rect(style="band", **QUIET).encode(x=alt.X("none:Q"), y=up, x2=alt.X2("whole"), y2=alt.Y2("down"))
 
 
-def _bars(plane: Plane, at: Style) -> alt.Chart:
+def _bars(layout: BarLayout, at: Style) -> alt.Chart:
     rows = _own().transform_calculate(up="datum.top + 2", down=f"datum.top + {BAR_PX - 2}", none="0")
     said: Style = {"tooltip": alt.ExprRef(text.BAR_TOOLTIP), "description": alt.ExprRef(text.BAR_DESCRIPTION)}
     look: Style = {"cursor": "pointer", "ariaRoleDescription": "kernel", "opacity": LIT_BAR, "cornerRadius": 1}
@@ -244,7 +266,7 @@ def _bars(plane: Plane, at: Style) -> alt.Chart:
         **at,
         x2=alt.X2("none"),
         y2=alt.Y2("down"),
-        fill=verdict_channels(plane.bounds)["fill"],
+        fill=verdict_channels(layout.bounds)["fill"],
         fillOpacity=alt.FillOpacityValue(**either("datum.l === 0", 0.9, 0.5)),
     )
 
@@ -281,27 +303,27 @@ def _once() -> alt.Chart:
     return rows.transform_calculate(up=f"datum.top - datum.l * {BAR_PX} - {NAME_PX / 2 - 2}")
 
 
-def _symbols(plane: Plane, up: alt.Y) -> alt.Chart:
+def _symbols(layout: BarLayout, up: alt.Y) -> alt.Chart:
     """Draw the shape of the verdict of each kernel's median launch before its name."""
     return (
         _once()
         .mark_point(filled=True, size=70, strokeWidth=1.5, opacity=LIT_BAR, aria=False)
         .encode(
-            **verdict_channels(plane.bounds),
+            **verdict_channels(layout.bounds),
             x=_at_px(SYMBOL_PX // 3),
             y=up,
         )
     )
 
 
-def _rest(plane: Plane, up: alt.Y) -> list[alt.Chart]:
+def _rest(layout: BarLayout, up: alt.Y) -> list[alt.Chart]:
     """Say how many kernels have no bars, and what they take."""
-    if _drawn(plane) == _kernels(plane):
+    if not layout.has_rest:
         return []
     rows = alt.Chart().transform_filter("!datum.own").transform_window(row="row_number()", groupby=["g"])
     rows = rows.transform_filter("datum.row === 1").transform_aggregate(count="count()", time="sum(total)")
     rows = rows.transform_calculate(
-        up=f"{_drawn(plane) * _kernel_px(plane) + REST_PX / 2}",
+        up=f"{layout.height_px - REST_PX / 2}",
         # Shares of versions are of their own reports: nothing is said of their sum.
         words="format(datum.count, ',') + ' more ' + (datum.count === 1 ? 'kernel' : 'kernels')"
         f" + (datum.time > 0 && datum.time < 1.005 ? ', ' + {text.percent('datum.time')} + ' of GPU time' : '')",

@@ -19,23 +19,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import altair as alt
-
 from rooflens import format as fmt
 from rooflens.model.verdict_classes import is_open
 from rooflens.report.plane.axes import seen
+from rooflens.report.plane.built import built
+from rooflens.report.plane.later import alt
 from rooflens.report.plane.marks import (
     HEIGHT,
     WIDTH,
     Param,
     Spec,
+    filled,
     layered,
     rounded,
-    specify,
     stacked,
     titled,
     unchecked,
     values,
+    written_out,
 )
 from rooflens.report.plane.plane import ALL, OWN, Plane
 from rooflens.report.roofline import rows
@@ -44,6 +45,7 @@ from rooflens.report.roofline.course import course_rows
 from rooflens.report.roofline.ghost import ghost_rows
 from rooflens.report.roofline.labels import Drawings, domains, drawings, label_rows, roof_places
 from rooflens.report.roofline.layers import ridge_layers, roof_layers, twin_layers
+from rooflens.report.roofline.layout import Layout, Parts, parts_of
 from rooflens.report.roofline.loops import loop_rows
 from rooflens.report.roofline.points import label_layers, number_layers, points_layer
 from rooflens.report.roofline.versions import families, path_layers, path_rows, versions
@@ -52,7 +54,6 @@ RANGED = "ranges[level] ? level : 'all'"
 """Expression of the level whose range is seen."""
 
 
-@unchecked
 def roofline_spec(
     plane: Plane,
     *,
@@ -68,14 +69,22 @@ def roofline_spec(
         picked: Key of the launch whose gap is drawn from the start; empty for none.
         level: What is shown first, one of `plane.choices`; by default `default_level`.
     """
-    parts = ([_plane_chart(plane)] if plane.points else []) + ([bars_chart(plane, WIDTH)] if plane.shares else [])
     drawn = drawings(plane, picked) if plane.points else {}
     kernels, texts = rows.kernel_rows(plane)
     params = [*_params(plane, picked, level), *(_plane_params(plane, drawn) if plane.points else ())]
     params += values(texts=texts)
     data = _datasets(plane, picked, drawn)
-    chart = stacked(parts, title=titled(title, _subtitle(plane, has_ghosts=bool(data.get("ghosts")))))
-    return specify(chart, params, {"kernels": kernels} | data)
+    frame = built(parts_of(plane), _frame)
+    words = {"text": title, "subtitle": _subtitle(plane, has_ghosts=bool(data.get("ghosts")))}
+    return filled(frame | {"title": frame["title"] | words}, params, {"kernels": kernels} | data)
+
+
+@unchecked
+def _frame(parts: Parts) -> Spec:
+    """Build the chart without its rows, parameters and words."""
+    charts = [_plane_chart(parts.plane)] if parts.plane else []
+    charts += [bars_chart(parts.bars, WIDTH)] if parts.bars else []
+    return written_out(stacked(charts, title=titled("", "")))
 
 
 def default_level(plane: Plane) -> str:
@@ -120,15 +129,15 @@ def sentence(notes: Iterable[str]) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _plane_chart(plane: Plane) -> alt.LayerChart:
+def _plane_chart(layout: Layout) -> alt.LayerChart:
     # What belongs to the picked launch lies over words, on cleared ground: the points come last.
     layers = [
-        *twin_layers(rows.twin_rows(plane)),
-        *roof_layers(plane),
+        *twin_layers(layout.twins),
+        *roof_layers(layout),
         *ridge_layers(),
-        *(path_layers() if versions(plane) else ()),
-        *label_layers(plane),
-        points_layer(plane),
+        *(path_layers() if layout.has_versions else ()),
+        *label_layers(layout),
+        points_layer(layout),
         *number_layers(),
     ]
     return layered(layers, name="plane", width=WIDTH, height=HEIGHT, view=alt.ViewBackground(cursor="grab"))
@@ -153,6 +162,7 @@ def _plane_params(plane: Plane, drawn: Drawings) -> list[Param]:
     numbers: dict[str, Any] = {
         "ranges": {level: [*x, *y] for level in drawn for x, y in [domains(plane, level)]},
         "far": plane.first_level or ALL,
+        "longest": rounded(plane.longest_share),
         "slopes": {key: rounded(roof.peak) for roof in plane.level_roofs for key in roof.keys},
         "top": rounded(plane.top),
         "fastest": rounded(max((roof.peak for roof in plane.level_roofs), default=None)),

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-import altair as alt
-
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Phases
 from rooflens.model.roofline.work import main_work
-from rooflens.report.plane.marks import AT, QUIET, rounded, written
+from rooflens.report.plane.later import alt
+from rooflens.report.plane.marks import PAGE, QUIET, rounded, written
 from rooflens.report.plane.plane import PhasePoint, Plane
 
 LEVEL = "dram"
@@ -91,17 +90,17 @@ NAME_PX, NEAR_PX = 330, 24
 """Room at the right edge that names of flat roofs take, and how near to one a phase has no name."""
 
 
-def course_layers(picked: str, flat_per_s: Sequence[float] = ()) -> Iterator[alt.Chart]:
+def course_layers(picked: str, flat_per_s: Sequence[str]) -> Iterator[alt.Chart]:
     """Draw the path of the picked launch, with a small dot for each phase, and its name where there is room.
 
     Args:
         picked: The expression that holds for rows of the picked launch.
-        flat_per_s: Rates of the flat roofs.
+        flat_per_s: Rates of the flat roofs, as numbers of an expression.
     """
     rows = alt.Chart().transform_filter(f"level === '{LEVEL}' && {picked}")
-    yield rows.mark_line(style="gap", **QUIET).encode(**AT, order=alt.Order("i:Q"), detail=alt.Detail("k:N"))
-    yield rows.mark_point(style="ridge", size=30, **QUIET).encode(**AT)
-    near = [f"abs(log({rate:.4g} / datum.y)) / LN10 * h / spanY < {NEAR_PX}" for rate in flat_per_s]
+    yield rows.mark_line(style="gap", **QUIET).encode(**PAGE.at, order=alt.Order("i:Q"), detail=alt.Detail("k:N"))
+    yield rows.mark_point(style="ridge", size=30, **QUIET).encode(**PAGE.at)
+    near = [f"abs(log({rate} / datum.y)) / LN10 * h / spanY < {NEAR_PX}" for rate in flat_per_s]
     crowded = f"log(x1 / datum.x) / LN10 * w / spanX < {NAME_PX} && ({' || '.join(near) or 'false'})"
     yield from written(
         rows.transform_filter(f"w >= 480 && !({crowded})"), "note", align="left", baseline="middle", dx=8

@@ -14,7 +14,6 @@ from hashlib import sha256
 from math import ceil
 from typing import Any, cast
 
-import altair as alt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -23,10 +22,11 @@ from rooflens.model.roofline.unit_names import resource_label
 from rooflens.report.html.theme import DARK, LIGHT, Inks, vega_config
 from rooflens.report.plane.axes import axes
 from rooflens.report.plane.geometry import FONT_PX, text_px
+from rooflens.report.plane.later import alt
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import QUIET, Pen, Style, at_spot, binding_bars, either, leads, rounded, ways, written
 from rooflens.report.plane.plane import ALL, OWN, Domain, Plane
-from rooflens.report.plane.roofs import SLOPE, ruled, turned_names
+from rooflens.report.plane.roofs import ruled, slope_at, turned_names
 from rooflens.report.plane.viewport import SIZES, WIDE, SizeClass, areas_px2, decades
 from rooflens.report.roofline.chart import default_level, notes, sentence
 from rooflens.report.roofline.labels import Drawing, drawings, label_rows
@@ -324,9 +324,9 @@ class _Figure(Struct, frozen=True):
         found = twin_rows(self.plane)
         twins = self._ends_of(found.get("twinSlopes", ()), found.get("twinFlats", ()))
         if rows := [*twins]:
-            yield ruled(_rows("attainable", rows), SLOPE, "twin", self.pen)
+            yield ruled(_rows("attainable", rows), slope_at(), "twin", self.pen)
         roofs = self._ends_of(roof_rows(self.plane), pipe_rows(self.plane))
-        yield ruled(_rows("roofs", [*roofs]), SLOPE, "roof", self.pen)
+        yield ruled(_rows("roofs", [*roofs]), slope_at(), "roof", self.pen)
 
     def _ends_of(self, slopes: Iterable[Row], flats: Iterable[Row]) -> Iterator[Row]:
         (x0, x1), _ = self._ends

@@ -6,11 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-import altair as alt
-
 from rooflens.model.records import Gain
 from rooflens.report.plane.geometry import Box
-from rooflens.report.plane.marks import AT, QUIET, at_spot, leads, rounded, written
+from rooflens.report.plane.later import alt
+from rooflens.report.plane.marks import PAGE, QUIET, at_spot, leads, rounded, written
 from rooflens.report.plane.plane import ALL, OWN, Plane, Point
 from rooflens.report.plane.viewport import SIZES, Sheet
 from rooflens.report.roofline.choices import after_words, ghost_at, ghost_labels
@@ -104,7 +103,7 @@ def ghost_layers(shown: str, size: alt.ExprRef, asked: str) -> Iterator[alt.Char
         x=alt.X("x0:Q"), y=alt.Y("y0:Q"), x2=alt.X2("x"), y2=alt.Y2("y")
     )
     yield rows.mark_point(style="ghost", size=size, shape="circle", filled=False, clip=True, aria=False).encode(
-        **AT, tooltip=alt.Tooltip("after:N", title="after the move")
+        **PAGE.at, tooltip=alt.Tooltip("after:N", title="after the move")
     )
     named = rows.transform_filter(asked).transform_calculate(
         spot=SPOT_AT_LEVEL, words="w < 480 ? split(datum.label, ':')[0] : datum.label"

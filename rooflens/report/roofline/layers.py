@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import altair as alt
-
+from rooflens.report.plane.later import alt
 from rooflens.report.plane.marks import QUIET, table
-from rooflens.report.plane.plane import Plane
 from rooflens.report.plane.roofs import (
     BEYOND,
-    FLAT,
+    flat_at,
     flat_ends,
     flat_name_layers,
     line_layers,
     slope_ends,
     slope_name_layers,
 )
+from rooflens.report.roofline.layout import Layout
 
 TWINS = ("twinSlopes", "twinFlats")
 
@@ -28,13 +27,13 @@ SPOT_AT_LEVEL = "datum.p[ranged][slot]"
 """Expression of the place of a roof's name: the plane's range follows the level."""
 
 
-def roof_layers(plane: Plane) -> list[alt.Chart]:
+def roof_layers(layout: Layout) -> list[alt.Chart]:
     """Draw the roofs: shade over the chosen ones, bands where launches differ, lines, names."""
     chosen = "level === 'all' || (level === 'own' ? datum.own : indexof(datum.keys, level) >= 0)"
     slopes, flats = line_layers(table("roofs").transform_calculate(shown=f"{chosen} ? 1 : 0.5"), table("pipes"))
     return [
-        *_shade(plane),
-        *_bands(plane),
+        *_shade(layout),
+        *_bands(layout),
         slopes.encode(opacity=alt.Opacity("shown:Q", scale=None, legend=None)),
         flats,
         *slope_name_layers(table("roofs"), SPOT_AT_LEVEL, opacity=alt.ExprRef(f"{chosen} ? 1 : 0.7")),
@@ -42,9 +41,9 @@ def roof_layers(plane: Plane) -> list[alt.Chart]:
     ]
 
 
-def _shade(plane: Plane) -> list[alt.Chart]:
+def _shade(layout: Layout) -> list[alt.Chart]:
     """Shade the region above the roofs of the chosen level and the highest pipe."""
-    if not (plane.level_roofs and plane.pipe_roofs):
+    if not layout.is_shaded:
         return []
     chosen = "level === 'all' || level === 'own' ? datum.v === fastest : indexof(datum.keys, level) >= 0"
     area = (
@@ -58,10 +57,10 @@ def _shade(plane: Plane) -> list[alt.Chart]:
     return [area.mark_area(style="shade", **QUIET).encode(x=alt.X("corner:Q"), y=alt.Y("ya:Q"), y2=alt.Y2("yb"))]
 
 
-def _bands(plane: Plane) -> list[alt.Chart]:
+def _bands(layout: Layout) -> list[alt.Chart]:
     """Show how far the peaks of launches spread around a roof that is their median."""
     layers = []
-    if any(roof.spread for roof in plane.level_roofs):
+    if layout.has_slope_bands:
         rows = slope_ends(table("roofs")).transform_filter("datum.lo").transform_calculate(end="[datum.xa, datum.xb]")
         ends = rows.transform_flatten(["end"]).transform_calculate(a="datum.end * datum.lo", b="datum.end * datum.hi")
         layers.append(
@@ -69,9 +68,9 @@ def _bands(plane: Plane) -> list[alt.Chart]:
                 x=alt.X("end:Q"), y=alt.Y("a:Q"), y2=alt.Y2("b"), detail=alt.Detail("level:N")
             )
         )
-    if any(roof.spread for roof in plane.pipe_roofs):
+    if layout.has_flat_bands:
         flats = flat_ends(table("pipes")).transform_filter("datum.lo").mark_rect(style="band", **QUIET)
-        layers.append(flats.encode(**{**FLAT, "y": alt.Y("lo:Q")}, y2=alt.Y2("hi")))
+        layers.append(flats.encode(**{**flat_at(), "y": alt.Y("lo:Q")}, y2=alt.Y2("hi")))
     return layers
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import altair as alt
-
 from rooflens.report.plane import expressions as text
-from rooflens.report.plane.marks import AT, QUIET, rounded, written
+from rooflens.report.plane.later import alt
+from rooflens.report.plane.marks import PAGE, QUIET, rounded, written
 from rooflens.report.plane.plane import LoopPoint, Plane
 
 RING_AREA_PX2 = 90
@@ -64,9 +63,11 @@ def loop_layers(picked: str) -> Iterator[alt.Chart]:
     yield (
         rows.transform_filter(f"!({_CHOSEN})")
         .mark_point(style="ring", shape="diamond", size=RING_AREA_PX2, **{**QUIET, "opacity": 0.5})
-        .encode(**AT)
+        .encode(**PAGE.at)
     )
-    yield chosen.mark_point(style="ring", shape="diamond", size=CHOSEN_AREA_PX2, strokeWidth=3, **QUIET).encode(**AT)
+    yield chosen.mark_point(style="ring", shape="diamond", size=CHOSEN_AREA_PX2, strokeWidth=3, **QUIET).encode(
+        **PAGE.at
+    )
     rate = f"(datum.full ? 'on the roof' : {text.si('datum.y', 'FLOP/s')})"
     words = f"datum.t ? datum.t + ' at ' + {text.LEVEL} + ': ' + {rate} : {text.LEVEL}"
     yield from written(chosen.transform_calculate(words=words), "label", baseline="middle", dy=-NAME_PX)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.axes import DOTS, axes
+from rooflens.report.plane.later import alt
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import (
-    AT,
     BAR_NAME_PX,
     BAR_PX,
     FAINT_DOT,
+    PAGE,
     QUIET,
     Drawing,
     Style,
@@ -28,11 +27,11 @@ from rooflens.report.plane.marks import (
     table,
     written,
 )
-from rooflens.report.plane.plane import Plane
-from rooflens.report.plane.viewport import CROWD, NUMBERED_PX2, areas_px2
-from rooflens.report.roofline.course import course_layers, course_rows
+from rooflens.report.plane.viewport import NUMBERED_PX2
+from rooflens.report.roofline.course import course_layers
 from rooflens.report.roofline.ghost import ghost_layers
 from rooflens.report.roofline.layers import AT_LEVEL
+from rooflens.report.roofline.layout import Layout
 from rooflens.report.roofline.loops import loop_layers
 from rooflens.report.roofline.selection import BAR_ROOM_PX, RING_PX, USUAL
 from rooflens.report.roofline.versions import FAMILY
@@ -77,19 +76,18 @@ KERNEL_FIELDS = (
 _DOT: Mapping[str, Any] = {"filled": True, "strokeWidth": 1.5, "cursor": "pointer", "ariaRoleDescription": "kernel"}
 
 
-def points_layer(plane: Plane) -> alt.LayerChart:
+def points_layer(layout: Layout) -> alt.LayerChart:
     """Draw the launches, with the levels, the gap, the path through its run and the ring of the picked one."""
-    course = (
-        [_over("course", list(course_layers(PICKED, [roof.peak for roof in plane.pipe_roofs])))]
-        if course_rows(plane)
-        else []
-    )
-    dots = _dots(plane).properties(name=DOTS)
+    roofs = layout.course_roofs
+    course = [] if roofs is None else [_over("course", [*course_layers(PICKED, roofs)])]
+    area = _area_px2(layout)
+    dots = _dots(layout).properties(name=DOTS)
     ring = alt.Chart().transform_filter(f"({AT_NEAREST}) && {PICKED}")
-    ring = ring.mark_point(style="ring", size=alt.ExprRef(f"pow(2 * {_radius(plane)} + 6, 2)"), **QUIET).encode(**AT)
-    asked = "loop === ''" if plane.loops else "true"
-    ghost = ghost_layers(f"({AT_NEAREST}) && {PICKED}", alt.ExprRef(_area_px2(plane)), asked)
-    loops = [_over("loops", [*loop_layers(PICKED)])] if plane.loops else []
+    around = alt.ExprRef(f"pow(2 * {_RADIUS} + 6, 2)")
+    ring = ring.mark_point(style="ring", size=around, **QUIET).encode(**PAGE.at)
+    asked = "loop === ''" if layout.has_loops else "true"
+    ghost = ghost_layers(f"({AT_NEAREST}) && {PICKED}", alt.ExprRef(area), asked)
+    loops = [_over("loops", [*loop_layers(PICKED)])] if layout.has_loops else []
     layers: list[Drawing] = [
         *_gap_layers(),
         *_bar_layers(),
@@ -98,11 +96,11 @@ def points_layer(plane: Plane) -> alt.LayerChart:
         _over("ghosts", [*ghost]),
         dots,
         *loops,
-        *_level_names(plane),
+        *_level_names(layout),
     ]
-    if any(map(plane.beyond, plane.choices)):
+    if layout.has_beyond:
         layers.append(_beyond_layer())
-    return _over("points", layers)
+    return _over("points", layers, area=area)
 
 
 def _beyond_layer() -> alt.Chart:
@@ -125,38 +123,39 @@ def _beyond_layer() -> alt.Chart:
     return drawn.encode(x=alt.X("edgeX:Q"), y=alt.Y("edgeY:Q"), text=alt.Text("words:N"))
 
 
-def _over(rows: str, layers: Sequence[Drawing]) -> alt.LayerChart:
-    """Draw layers over the launches that no filter hides, each with what is known of its launch."""
-    steps = alt.Chart().transform_filter("!hidden[datum.k]").transform_lookup("k", of_kernels(KERNEL_FIELDS)).transform
-    return layered(layers, data=alt.NamedData(rows), transform=steps)
+def _over(rows: str, layers: Sequence[Drawing], **worked_out: str) -> alt.LayerChart:
+    """Draw layers over the launches that no filter hides, each with what is known of its launch, or follows from it."""
+    steps = alt.Chart().transform_filter("!hidden[datum.k]").transform_lookup("k", of_kernels(KERNEL_FIELDS))
+    if worked_out:
+        steps = steps.transform_calculate(**worked_out)
+    return layered(layers, data=alt.NamedData(rows), transform=steps.transform)
 
 
-def _dots(plane: Plane) -> alt.Chart:
+def _dots(layout: Layout) -> alt.Chart:
     """Draw points: area by share of time, colour and shape by verdict, faint where another kernel is isolated."""
-    dots = alt.Chart().transform_filter(AT_LEVEL).transform_calculate(area=_area_px2(plane))
+    dots = alt.Chart().transform_filter(AT_LEVEL)
     dots = dots.mark_point(clip=True, opacity=alt.ExprRef(_LIT), **text.POINT, **_DOT)
     return dots.encode(
-        **axes(plane.units),
-        **verdict_channels(plane.bounds),
+        **axes(layout.units),
+        **verdict_channels(layout.bounds),
         size=alt.Size("area:Q", legend=None, scale=None),
         fillOpacity=alt.FillOpacityValue(0.72),
         strokeDash=alt.StrokeDashValue(**either("datum.estimated", ESTIMATED_DASH, [1, 0])),
     )
 
 
-def _area_px2(plane: Plane) -> str:
+def _area_px2(layout: Layout) -> str:
     """Write the expression for the area of a point, as `radius_px` works it out.
 
     It grows with the share of time; the smallest is large enough to click, and what holds a number for that.
     """
-    smallest, largest = areas_px2(plane)
-    area = f"{smallest:g} + {largest - smallest:g} * (datum.time || 0) / {plane.longest_share:.4g}"
+    smallest, largest = layout.dot_areas_px2
+    area = f"{smallest:g} + {largest - smallest:g} * (datum.time || 0) / longest"
     return f"max({area}, datum.numbered ? {NUMBERED_PX2} : 0)"
 
 
-def _radius(plane: Plane) -> str:
-    """Write the expression for half the width of a point."""
-    return f"sqrt({_area_px2(plane)}) / 2"
+_RADIUS = "sqrt(datum.area) / 2"
+"""Expression for half the width of a point."""
 
 
 def _gap_layers() -> list[alt.Chart]:
@@ -166,11 +165,11 @@ def _gap_layers() -> list[alt.Chart]:
     tick: dict[str, Any] = {"orient": "horizontal", "size": 10, "thickness": 1.25}
     return [
         joined.mark_line(style="gap", strokeDash=[1, 3], **QUIET).encode(
-            **AT, order=alt.Order("x:Q"), detail=alt.Detail("k:N")
+            **PAGE.at, order=alt.Order("x:Q"), detail=alt.Detail("k:N")
         ),
         joined.transform_filter(f"!({AT_LEVEL})")
         .mark_point(style="ring", size=(2 * RING_PX) ** 2, **QUIET)
-        .encode(**AT),
+        .encode(**PAGE.at),
         gap.mark_rule(style="gap", **QUIET).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), y2=alt.Y2("limit")),
         gap.transform_filter("!datum.binds")
         .mark_tick(style="gap", **tick, **QUIET)
@@ -195,21 +194,21 @@ def _bar_layers() -> list[alt.Chart]:
     ]
 
 
-def _level_names(plane: Plane) -> list[alt.Chart]:
+def _level_names(layout: Layout) -> list[alt.Chart]:
     """Name the levels of the picked launch along its line; a narrow plane has no room for it."""
     # With all levels shown, a few launches have names or letters at every point already.
-    crowd = "true" if len(plane.launches) > CROWD else "level !== 'all'"
+    crowd = "true" if layout.is_crowded else "level !== 'all'"
     other = "!(level === 'own' ? datum.near : datum.level === level)"
     names = alt.Chart().transform_filter(f"w >= 480 && {crowd} && {PICKED} && {other}")
-    apart = alt.ExprRef(f"(datum.dy || {USUAL.dy}) + (datum.push || 0) * ({_radius(plane)} - 4)")
+    apart = alt.ExprRef(f"(datum.dy || {USUAL.dy}) + (datum.push || 0) * ({_RADIUS} - 4)")
     return written(names.transform_calculate(words=text.LEVEL), "note", baseline="middle", dy=apart)
 
 
-def label_layers(plane: Plane) -> list[alt.Chart]:
+def label_layers(layout: Layout) -> list[alt.Chart]:
     """Write names at points, ridges at corners, and letters of levels where they differ from point to point."""
     strong = _labels().transform_filter("datum.s === 'name'")
     # The name of a chosen loop stands where ridges have theirs.
-    free = ["datum.s === 'ridge'", *(["loop === ''"] if plane.loops else [])]
+    free = ["datum.s === 'ridge'", *(["loop === ''"] if layout.has_loops else [])]
     ridges = " && ".join(free)
     notes = _labels().transform_filter(f"{ridges} || datum.s === 'mark'")
     return [leads(_labels()), *written(notes, "note", **at_spot()), *written(strong, "label", **at_spot())]
@@ -221,7 +220,7 @@ def number_layers() -> list[alt.Chart]:
     numbers = numbers.transform_lookup("k", of_kernels(("hollow",)))
     look: Style = {"baseline": "middle", "align": "center", **QUIET}
     return [
-        numbers.transform_filter(test).mark_text(style=style, **look).encode(**AT, text=alt.Text("words:N"))
+        numbers.transform_filter(test).mark_text(style=style, **look).encode(**PAGE.at, text=alt.Text("words:N"))
         for test, style in (("!datum.hollow", "number"), ("datum.hollow", "strong"))
     ]
 

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
-
+from rooflens.report.plane.later import alt
 from rooflens.report.plane.marks import rounded, table, ways
 from rooflens.report.plane.plane import DrawnLaunch, Plane, Point
 
