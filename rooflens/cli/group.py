@@ -45,7 +45,7 @@ class _Group(NamedGroup):
     """Show errors that the user or the system can fix as `error:` and `hint:`; anything else stays a traceback."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the line as it is meant; without any word, what is piped in is analyzed."""
+        """Parse the command line; without arguments, analyze what is piped in on stdin."""
         if not ctx.resilient_parsing and args[:1] not in _AS_WRITTEN:
             from rooflens.cli.lines import is_piped, with_command
 

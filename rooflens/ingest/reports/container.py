@@ -466,5 +466,4 @@ def _payload_messages(data: Bytes, block: _Block) -> Iterator[tuple[str, int, in
 
 
 def _length_at(data: Bytes, offset: int) -> int:
-    """Return the little-endian length at `offset`."""
     return int.from_bytes(data[offset : offset + _LENGTH_BYTES], "little")

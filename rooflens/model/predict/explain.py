@@ -162,7 +162,6 @@ def _type(facts: _Facts) -> Iterator[str]:
 
 
 def _expected_family(prediction: Prediction) -> str:
-    """Name the pipe that the prediction was made for."""
     if prediction.resource is not None and prediction.resource not in LEVELS:
         return prediction.resource
     return f"tensor_{prediction.dtype}" if prediction.dtype in _MATRIX_TYPES else prediction.dtype

@@ -128,7 +128,6 @@ def _shared(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
 
 
 def _causes(gaps: Gaps, host: Host | None) -> Iterator[tuple[int, _Cause]]:
-    """Yield the number of each gap with its cause."""
     if host is None:
         yield from ((at, _Cause("unknown")) for at in range(len(gaps.starts)))
         return

@@ -183,7 +183,7 @@ class Rows:
         self.log = Log()
 
     def take(self, event: KernelEvent, gap_ns: int, alike: Alike) -> Row:
-        """Add a launch, the idle time of its GPU before it, and what it is alike; return its row."""
+        """Add a launch and the idle time of its GPU before it to the row of its kind; return the row."""
         row, function = self._alike.get(alike) or self._row(alike)
         place = self._launched[function]
         row.add(event, gap_ns, place)

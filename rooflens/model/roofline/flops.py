@@ -247,7 +247,6 @@ def _scalar_work(kernel: Kernel, dtype: str, ops: float, source: str) -> Work:
 
 
 def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
-    """Return tensor work, whether it is known, and flags."""
     counted, table = _tensor_counters(kernel), kernel.warp_opcodes or kernel.thread_opcodes
     is_sparse = any(name.endswith("sparsity_on") and ops for name, ops in kernel.tensor_ops.items())
     flags = {"sparse_tensor_work"} if is_sparse else set()

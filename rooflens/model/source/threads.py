@@ -14,7 +14,7 @@ _MODULO = re.compile(r"if\s*\(\s*\(?\s*([A-Za-z_]\w*)\s*%\s*(\([^()]*\)|[\w.]+)\
 
 
 def without_divergence(place: Place) -> Sketch | None:
-    """Give the work of every so manieth thread to the first threads of the block."""
+    """Sketch a branch on `threadIdx % n` that the first threads of the block take instead, without divergence."""
     source, block = place.source, place.kernel.block
     heads = [place.statement, *(scope.head for scope in source.around(place.statement))]
     for head in heads:

@@ -297,7 +297,7 @@ def _cells(change: Change, comparison: Ladder, *, of_page: bool) -> tuple[Words,
 
 
 def _story(change: Change, comparison: Ladder) -> str:
-    """Say what became of a kernel, and why: its counters, loops and findings."""
+    """Explain how a kernel changed, and why: counters, loops and findings."""
     is_told = not change.timing.apart
     told = findings_sentence(changed_findings(change, comparison.threshold)) if is_told else ""
     loops = "; ".join(map(_loop_words, changed_loops(change))) if is_told else ""

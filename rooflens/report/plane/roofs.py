@@ -103,7 +103,6 @@ class Roofs(Struct, frozen=True):
         return [*slopes, *(Line(*view.at(x, flat.peak), *view.at(high, flat.peak)) for x, flat in ends)]
 
     def _slope_line(self, slope: NamedRoof, view: Sheet) -> Line | None:
-        """Find the visible part of a slope."""
         low = max(self.x_domain[0], self.y_domain[0] / slope.peak)
         high = min(self.x_domain[1], min(self.y_domain[1], self.top or self.y_domain[1]) / slope.peak)
         return Line(*view.at(low, low * slope.peak), *view.at(high, high * slope.peak)) if low < high else None

@@ -109,7 +109,7 @@ def heading(comparison: ProgramComparison) -> tuple[str, list[str], str]:
 
 
 def looked_at(comparison: ProgramComparison, given: Sequence[Given]) -> str:
-    """Say what a gate looked at, and by whose choice."""
+    """Say which steps and options a gate looked at."""
     steps = [_steps(side) for side in (comparison.base, comparison.head)]
     return f"{steps[0]} before, {steps[1]} after, {asked_words(given)}"
 
@@ -268,7 +268,7 @@ def _row(one: Change, comparison: ProgramComparison) -> tuple[Words, ...]:
 
 
 def _change(one: Change) -> str:
-    """Say what became of a row: kernels are faster or slower, of the rest there is more or less."""
+    """Write the change of a row: kernels are faster or slower, other time grows or shrinks."""
     if one.how != "both" or one.factor is None:
         return "" if one.how == "both" else one.how
     words = _speed(one.factor)

@@ -157,7 +157,7 @@ def _blocks(
 
 
 def _next(whole: Joined) -> Iterator[Block]:
-    """Say what to do: about what takes most first, then which kernels to profile. It ends a text, and begins a page."""
+    """List next steps: about the largest part first, then which kernels to profile. Last in a text, first on a page."""
     commands = profile_commands(whole.kernels)
     steps: list[Words] = [*next_steps(whole), *_before_profiling(whole), *map(code, commands)]
     if steps:
@@ -171,7 +171,7 @@ def _next(whole: Joined) -> Iterator[Block]:
 def _kernels(
     whole: Joined, names: Mapping[str, str], how: tuple[int, Mapping[str, Key], GroupedBy | None], *, brief: bool
 ) -> Iterator[Block]:
-    """List the kernels, or what they are summed up by."""
+    """List the kernels, or the operators, modules or shapes that they are grouped by."""
     top, keys, by = how
     if by is not None:
         yield groups_table(whole, by, names, top)
@@ -255,7 +255,7 @@ def _won(one: ProgramKernel) -> str:
 
 
 def _facts(whole: Joined) -> Iterator[Words]:
-    """Say what was recorded, and which part of it is shown."""
+    """Write what was recorded, and which part of it is shown."""
     gpus = dict.fromkeys(program.gpu or "GPU not named" for program in whole.programs)
     functions = len({one.name for one in whole.every})
     launches = sum(program.launches for program in whole.programs)
