@@ -72,6 +72,7 @@ def bounded(place: Place, finding: Finding | None) -> Sketch | None:
     name = function_of(place.kernel.function_name)
     found = re.search(rf"\b{re.escape(name)}\s*\(", place.code)
     threads = block[0] * block[1] * block[2]
+    # Registers are given to warps in units of 8 a thread, so both are rounded up before the division.
     blocks = int(_REGISTERS_OF_AN_SM // (-(-registers // 8) * 8 * -(-threads // WARP_THREADS) * WARP_THREADS))
     if found is None or blocks < 1:
         return None

@@ -149,6 +149,7 @@ def _along(line: Line, name: str) -> Iterator[Place]:
     """List the places of a name beside a line from its lower end on; a row of boxes covers its turned words."""
     length_px, whole_px = text_px(name), hypot(line.x1 - line.x0, line.y1 - line.y0)
     right, down = (line.x1 - line.x0) / whole_px, (line.y1 - line.y0) / whole_px
+    # Turned words have no upright box: a chain of small ones along the line covers them without the empty corners.
     half, count = LINE_PX / 2 - 1, max(1, round(length_px / LINK_PX))
     turned_px = [length_px * link / count for link in range(count + 1)]
     links = [(px, half + TURN_PART * px) for px in turned_px]
