@@ -79,7 +79,7 @@ CAPABILITIES = {
     "model": ("model",),
     "report": ("report", "gpus"),
     "comparison": (
-        *("model/compare", "model/same_work.py", "report/comparison"),
+        *("model/compare", "model/same_work.py", "report/comparison", "report/path"),
         *("report/ladder_data.py", "report/words/ladder.py", "report/words/change.py"),
         *("report/page/ladder.py", "report/roofline/versions.py", "api/comparison.py", "cli/commands/compare.py"),
     ),
@@ -94,7 +94,7 @@ CAPABILITIES = {
         *("report/page/sweeps.py", "cli/commands/predict.py", "cli/expectations.py"),
     ),
     "timelines": (
-        *("ingest/timelines", "model/unprofiled.py"),
+        *("ingest/timelines", "model/program", "model/unprofiled.py", "programs.py", "api/program.py"),
         *("report/program", "report/words/program.py", "report/page/program_map.py"),
         *("writing/annotating.py", "cli/commands/annotate.py"),
     ),

@@ -219,7 +219,7 @@ class Analyzed(Struct, frozen=True):
         )
 
     def joined(self, others: Iterable[Analyzed]) -> Analyzed:
-        """Return this together with the contents of the others, in their order."""
+        """Concatenate these analyses with those of others, in order."""
         every = (self, *others)
         return Analyzed(
             tuple(report for one in every for report in one.reports),

@@ -66,7 +66,6 @@ def describe() -> dict[str, object] | None:
 
 
 def _attribute(cuda: ctypes.CDLL, device: ctypes.c_int, number: int) -> int | None:
-    """Return an attribute; None if this driver does not know it."""
     value = ctypes.c_int()
     return None if cuda.cuDeviceGetAttribute(ctypes.byref(value), number, device) else value.value
 

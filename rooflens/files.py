@@ -209,7 +209,7 @@ def _sudo_caller() -> tuple[int, int] | None:
 
 
 def _set_mode(partial: Path, file: Path) -> None:
-    """Give a written file the permissions of the file that it replaces, or the default permissions if it is new."""
+    """Set a file's permissions to those of the file it replaces, or to the default if it is new."""
     with suppress(FileNotFoundError):
         if stat.S_ISREG(replaced := file.lstat().st_mode):
             partial.chmod(stat.S_IMODE(replaced))

@@ -281,7 +281,7 @@ def by_tables(names: Iterable[str]) -> Foreign | None:
 
 
 def by_lines(lines: Iterable[str]) -> Foreign | None:
-    """Name a text by the first of its lines that one of these has; None if there is none."""
+    """Return the format of the first line that the pattern of a foreign tool matches; None if none does."""
     known = _lines()
     for line in lines:
         if is_summary_heading(line):

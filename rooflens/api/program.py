@@ -65,7 +65,7 @@ class Rows(Sequence[_Row]):
         return f"<{count(len(self), self._what)}>"
 
     def to_pandas(self) -> pd.DataFrame:
-        """Make a table: a row each, with the keys that `analyze TRACE --format json` has of it as columns."""
+        """Make a pandas table with the keys of `analyze TRACE --format json` as columns."""
         import pandas as pd
 
         columns = {key.name: [key.shape.json(key.take(one)) for one in self._rows] for key in self._shape.keys}

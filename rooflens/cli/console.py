@@ -141,13 +141,13 @@ class _Bar:
         self.move(0)
 
     def move(self, by: float) -> None:
-        """Move it by so many files."""
+        """Advance the progress line by `by` files."""
         self._done += by
         if self._shown is not None:
             self._shown.update(round(self._done * _STEPS) - self._shown.pos)
 
     def hide(self) -> None:
-        """Take it away."""
+        """Erase the progress line."""
         if self._shown is not None:
             _write(_CLEARED, sys.stderr, nl=False)
 

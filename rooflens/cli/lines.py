@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.cli.console import say
-from rooflens.cli.settings import option_names
+from rooflens.cli.given import option_names
 from rooflens.cli.usage import is_report
 from rooflens.meant import BY_COMMAND, BY_OPTION
 
@@ -109,7 +109,7 @@ def with_options(command: click.Command, args: Sequence[str]) -> list[str]:
 
 
 def _taken(command: click.Command) -> dict[str, click.Parameter]:
-    """Return what a command takes by each of its names."""
+    """Map each spelling of an option to its click parameter."""
     return {name: param for param in command.params for name in (*param.opts, *param.secondary_opts)}
 
 
@@ -145,7 +145,7 @@ def as_meant(name: str, command: click.Command, args: list[str]) -> list[str]:
 
 
 def in_order(name: str, command: click.Command, args: list[str]) -> list[str]:
-    """Give its option to a store behind reports, a limit, a report of `metrics`, and a program its dashes."""
+    """Insert the option that a bare word stands for: `--store`, `--fail-on`, `--report`, or `--` before a program."""
     places = list(_places(command, args))
     if name == "ingest" and len(places) > 1 and "--store" not in {word.partition("=")[0] for word in args}:
         last = places[-1]

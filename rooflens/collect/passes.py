@@ -253,7 +253,6 @@ def _call(function: str, /, **values: Any) -> Any:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """Load the library and start it."""
     path = next(_candidates(), None)
     if path is None:
         raise EnvironmentMissingError("counting passes needs NVIDIA's `libnvperf_host`", "pip install ncu-report")

@@ -319,7 +319,6 @@ def can_run(case: Case, chip: str | None) -> bool:
 
 
 def _gpu(chip: str | None, *, dry_run: bool) -> LocalGpu | None:
-    """Return the local GPU; None if there is none and none is needed."""
     if not dry_run:
         check_system()
     try:

@@ -375,7 +375,7 @@ def group_bytes(total_bytes: int, workers: int) -> int:
 
 
 def _new(jobs: Sequence[Job], held: _Held, ingested: Ingested) -> Iterator[Job]:
-    """Yield the reports that are not stored yet, and count the others; for an empty store this reads no file."""
+    """Yield the reports that are not in the store yet and count those that are; an empty store reads no file."""
     for job in jobs:
         if held.has(job, ingested.notes):
             ingested.skipped_count += 1

@@ -262,7 +262,7 @@ class Answers:
         return pair_sides([first.reports, second.reports], (base, head))
 
     def _chosen(self, path: str, kernel: str, nvtx: str) -> tuple[AnalyzedReport, Analysis, list[str]]:
-        """Choose the kernel with most to win, and name the others that a pattern matches; give its report, too."""
+        """Return the matching kernel with most to win, its report, and the names of the other matches."""
         found = self._analyzed(path, kernel, nvtx)
         reports, analyses = found.reports, found.analyses
         chosen = most_at_stake(analyses)

@@ -130,11 +130,6 @@ class Quantity(Struct, frozen=True):
         """Heading of its column."""
         return self.key.label or self.name.replace("_", " ")
 
-    @property
-    def is_of_item(self) -> bool:
-        """Whether it is one of several alike, by memory level or number type."""
-        return not _ITEMS.isdisjoint(self.path)
-
 
 DTYPES = tuple(name for name in PEAK_KEYS if not name.endswith(ACC16))
 """Number types that flat tables have columns of."""

@@ -60,7 +60,7 @@ def hottest(
 
 
 def places(kernel: Kernel, measure: str, count: int = MOST_PLACES) -> tuple[Place, ...]:
-    """Return where a kernel has most of a measure, with the part of its total that is there."""
+    """Return the hot spots with most of a measure, each with its share of the kernel's total."""
     total = kernel.code_totals.get(measure)
     if not total:
         return ()
@@ -68,13 +68,13 @@ def places(kernel: Kernel, measure: str, count: int = MOST_PLACES) -> tuple[Plac
 
 
 def leading_stall(hotspot: Hotspot) -> str | None:
-    """Name the reason for which warps wait there most; None if samples do not name reasons."""
+    """Return the stall reason with most samples at a hot spot; None if samples have no reasons."""
     stalls = {name: samples for name, samples in hotspot.measures.items() if name.startswith(STALL) and samples}
     return max(stalls, key=lambda name: stalls[name]).removeprefix(STALL) if stalls else None
 
 
 def leading_part(hotspot: Hotspot) -> float | None:
-    """Return the part of the samples there that wait for the leading reason, 0 to 1; None without samples."""
+    """Return the share of a hot spot's samples with its leading stall reason, 0 to 1; None without samples."""
     reason = leading_stall(hotspot)
     return ratio(hotspot.measures.get(f"{STALL}{reason}"), hotspot.measures.get("samples")) if reason else None
 

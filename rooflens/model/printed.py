@@ -176,7 +176,6 @@ def _formula(label: str, words: LabelWords, row: Counter | None) -> str:
 
 
 def _printing(label: str) -> Iterator[Section]:
-    """Yield the sections that print a label."""
     if label in BUSY:
         yield _section("ComputeWorkloadAnalysis")
     elif label in LABELS:

@@ -56,7 +56,7 @@ class Tier(IntEnum):
 
 
 def tiers(kernels: Sequence[KernelSummary]) -> list[Tier]:
-    """Say by what each of some kernels is ranked among the others."""
+    """Return the tier that each kernel is ranked in."""
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     of_libraries_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels if kernel.analysis.role in _OF_LIBRARIES)
     leads = of_libraries_ns >= LIBRARIES_LEAD_FROM * total_ns

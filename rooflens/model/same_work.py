@@ -81,7 +81,7 @@ class UnitTime(Struct, frozen=True):
     unit: str
 
     def beside(self, other: UnitTime) -> str:
-        """Say it next to that of another: `102 GFLOP/s against 6.30 TFLOP/s`."""
+        """Write the rate against that of another kernel: `102 GFLOP/s against 6.30 TFLOP/s`."""
         if self.unit.startswith("k"):
             rates = (si(1e3 / (one.time_ns * 1e-9), f"{one.unit[1:]}/s") for one in (self, other))
             return " against ".join(rates)
@@ -254,7 +254,7 @@ def _by_instructions(before: Analysis, after: Analysis, work: tuple[float, float
 
 
 def _as_much(before: Analysis, after: Analysis, apart: float, asked: Asked | None) -> str:
-    """Say what tells two kernels to do the same, however differently: what was asked for, or the bytes they move."""
+    """Name the evidence that two kernels do the same work: equal arguments, or equal bytes; empty without any."""
     if apart > 2 * log(default_thresholds().several):
         return ""
     if asked == "same":

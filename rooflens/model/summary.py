@@ -212,7 +212,7 @@ def summed(launches: Sequence[Launch], total_ns: float, median: Launch | None = 
 
 
 def _spread(times_ns: Iterable[float | None], median_ns: float | None) -> str:
-    """Say how times spread; nothing if they hardly do."""
+    """Write the spread of times around the median; empty if it is negligible."""
     known = [time_ns for time_ns in times_ns if time_ns is not None]
     if len(known) < 2 or median_ns is None or max(known) - min(known) <= SPREAD_FROM * median_ns:
         return ""

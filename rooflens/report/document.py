@@ -55,7 +55,7 @@ Words: TypeAlias = "str | Span | tuple[str | Span, ...]"
 
 
 def code(text: str) -> Span:
-    """Set a name, a path or a command apart."""
+    """Mark a name, path or command as code."""
     return Span(text, "code")
 
 

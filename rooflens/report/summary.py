@@ -349,7 +349,6 @@ def facts(content: Content) -> list[str]:
 
 
 def _clock_control(runs: Sequence[Run]) -> str:
-    """Say who set the SM clock."""
     modes = {run.clock_control for run in runs}
     words = {CLOCK_WORDS.get(mode, mode) if mode else "clock control not stated" for mode in modes}
     return words.pop() if len(words) == 1 else "clock control differs between reports"

@@ -40,13 +40,13 @@ class LastStart:
 
     @property
     def refusal(self) -> str:
-        """Why nothing more is begun; empty if the next one is."""
+        """Return why no further case is started; empty if the next one is."""
         if self._end_s is None or not self.longest_s or self._clock() + self.longest_s <= self._end_s:
             return ""
         return f"left out: {max(0.0, self._end_s - self._clock()):.1f} s are left, and one took {self.longest_s:.1f} s"
 
     def begin(self) -> None:
-        """Note that one begins."""
+        """Record that a case starts."""
         self._begun_s = self._clock()
 
     def end(self, *, by_itself: bool = True) -> float:

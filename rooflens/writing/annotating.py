@@ -127,7 +127,6 @@ def annotate(trace: Path, reports: Sequence[AnalyzedReport], output: Path) -> An
 
 @contextmanager
 def _opened(partial: Path, output: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """Open the output, compressing it if its name says so."""
     with partial.open("wb") as plain:
         if output.suffix.lower() != ".gz":
             yield plain
@@ -225,7 +224,6 @@ def _place(event: KernelEvent) -> tuple[str, int, int, int]:
 
 
 def _per_cent(share: float | None) -> float | None:
-    """Write a share as a percentage, to a tenth."""
     return None if share is None else round(share * 100, 1)
 
 

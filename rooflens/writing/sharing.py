@@ -301,7 +301,6 @@ def _addresses(stored: Instructions) -> set[int]:
 
 
 def _asked(stored: Instructions) -> list[int]:
-    """List the instructions whose kind may be asked for."""
     return sorted({*stored.amounts.get("thread_inst", {}), *(stored.sectors or {})})
 
 

@@ -132,7 +132,6 @@ def report(
 
 
 def _report_traces(answer: Answer, style: str, output: Path, title: str | None, *, table: bool, opened: bool) -> None:
-    """Write a file on timelines."""
     from msgspec.structs import replace
 
     if style in _PICTURES:

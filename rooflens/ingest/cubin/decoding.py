@@ -305,7 +305,6 @@ def _bytes_of(form: _Form, bits: int) -> int:
 
 
 def _is_of_64_bits(form: _Form, bits: int) -> bool:
-    """Return whether an instruction computes with 64 bits."""
     if form.name in _ATOMICS:
         return bits >> _SIZE_AT & 7 in _ATOMIC_OF_64_BITS
     is_sum = form.number == _ADDS_64_BITS_UNIFORM or (form.name == "IADD" and bool(bits >> 73 & 1))

@@ -101,7 +101,7 @@ class Lines:
         self._starts: list[int] = []
 
     def add(self, row: _Row) -> None:
-        """Add a row; of several at an offset the first one counts, and its path leads on to what was inlined there."""
+        """Add a row of the line table: the first at an offset says the place, later ones the calls inlined there."""
         self._places.setdefault(row.offset, row.place)
         if row.place is None:
             self._first = len(self._calls)
@@ -241,7 +241,7 @@ class _Program:
                 offset += step
 
     def _caller(self, code: int, at: int, caller: int) -> int:
-        """Return the row that what follows was inlined at, if an extended opcode tells, else as it was."""
+        """Return the row of the call site if an extended opcode names one, else the current one."""
         if code == _DEFINE_FILE:
             raise ValueError("a file that the header does not name")
         return _unsigned(self._unit.data, at)[0] if code == _INLINED_AT else caller
@@ -254,7 +254,7 @@ class _Program:
         return self._functions[self._unit.start + at]
 
     def _advanced(self, code: int, at: int) -> tuple[int, int]:
-        """Return by how much an opcode of the others advances the offset, and where the next opcode is."""
+        """Return how far a standard opcode advances the offset, and the position of the next opcode."""
         data, unit = self._unit.data, self._unit
         if code == _ADVANCE_PC:
             steps, at = _unsigned(data, at)

@@ -50,8 +50,6 @@ def with_mbarriers(instructions: Sequence[Instruction], words: Iterable[bytes], 
 
 
 class _Bits:
-    """The bits of an instruction, by what stands where."""
-
     def __init__(self, bits: int, capability: int) -> None:
         self.bits = bits
         self.number, self.kinds = bits & 0x1FF, bits >> 9 & 7

@@ -194,7 +194,6 @@ class Listing:
         return self._module.cubin.bytes_of(section, offset, INSTRUCTION_BYTES) if section else None
 
     def _code(self, function: bytes) -> Section | None:
-        """Return where the instructions of a function are; None if there are none."""
         if function not in self._codes:
             self._codes[function] = self._module.cubin.code(function)
         return self._codes[function]

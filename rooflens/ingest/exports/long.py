@@ -85,8 +85,6 @@ def _printed(header: Header, rows: Sequence[Sequence[str]]) -> Iterator[Printed]
 
 
 class _Table:
-    """The launches of a table."""
-
     def __init__(self, header: Header, facts: Facts) -> None:
         self._header = header
         self._facts = facts

@@ -33,7 +33,7 @@ def noted(bare: str) -> tuple[str, str, str] | None:
 
 
 def _of_words(bare: str) -> tuple[str, str, str] | None:
-    """Take a line of words: a label, its unit, bare or in brackets as the tool's window has it, and a number."""
+    """Parse `LABEL UNIT NUMBER`, with the unit bare or in brackets, as people copy it from ncu's window."""
     if found := _LABELLED.fullmatch(bare):
         label, unit, value = found["label"], found["unit"], found["value"]
         return (label, unit, value) if is_number(value) and _is_known(label, unit) else None

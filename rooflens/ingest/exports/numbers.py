@@ -123,7 +123,6 @@ def instance_counts(instances: str, style: Style) -> dict[str, int]:
 
 
 def _number(text: str) -> re.Match[str] | None:
-    """Match a number as `digits` and `power`; None if the text is no number."""
     return _NUMBER.fullmatch(_SPACES.sub("", text.replace(_FLAG, "").strip()))
 
 

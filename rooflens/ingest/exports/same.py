@@ -103,7 +103,7 @@ _OF_HEADER = ("launch__grid_dim", "launch__block_dim", "device__attribute_comput
 
 
 def _is_rest(one: ExportedKernel, other: ExportedKernel) -> bool:
-    """Return whether one holds only what the other lacks, and what is the same in every run."""
+    """Return whether each record of a launch has metrics of its own, and those in both are equal in every run."""
     common = one.numbers.keys() & other.numbers.keys()
     is_more = other.numbers.keys() - common and one.numbers.keys() - common
     return bool(is_more) and all(

@@ -68,11 +68,6 @@ class Header(Struct, frozen=True, eq=False):
         """Whether each row holds one metric."""
         return METRIC in self.columns
 
-    @property
-    def is_summary(self) -> bool:
-        """Whether each row holds the mean of a metric over many launches (`--print-summary`)."""
-        return self.is_long and AVERAGE in self.columns
-
 
 class Facts(Struct):
     """What all tables of an export share, and what was left out of them.

@@ -482,7 +482,7 @@ def _hottest(
 
 
 def _ranking(column: Mapping[Key, float], count: int) -> list[Key]:
-    """Return the keys of the largest amounts above zero, at most so many; ties go to the last keys."""
+    """Return the keys of the `count` largest amounts above zero; ties go to the last keys."""
     least = min(sorted(column.values())[-count:], default=0.0)
     largest = sorted(((n, key) for key, n in column.items() if n >= least and n > 0), reverse=True)
     return [key for _, key in largest[:count]]

@@ -107,7 +107,7 @@ class Child:
         self._peer.kill()
 
     def end(self) -> None:
-        """Kill it, with what it started and whatever it unpacked; a call that waits for it fails."""
+        """Kill the child with its own children and temporary files; a waiting call fails."""
         self._peer.end()
         self._scratch.cleanup()
 
@@ -191,13 +191,13 @@ def _called(call: bytes) -> Any:
 
 
 def _limit_time(most_s: float) -> None:
-    """Have the system end this process after so many seconds, whatever it does then; 0 for never."""
+    """Set an alarm that ends this process after `most_s` seconds; 0 for never."""
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_REAL, most_s)
 
 
 def _end_with(parent: int) -> None:
-    """Have the system end this process when its parent ends, for whatever reason."""
+    """Ask the kernel to kill this process when its parent dies (PR_SET_PDEATHSIG)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     if sys.platform == "win32":
         return  # a virtual environment's launcher is a process between us and the parent

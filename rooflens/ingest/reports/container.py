@@ -512,5 +512,4 @@ def _check_end(data: Bytes, end: int, what: str) -> None:
 
 
 def _length_at(data: Bytes, offset: int) -> int:
-    """Return the little-endian length at `offset`."""
     return int.from_bytes(data[offset : offset + _LENGTH_BYTES], "little")

@@ -175,7 +175,6 @@ class _Strings:
 
 
 def _block(session: SessionSpec, payload: bytes = b"", **header: Any) -> bytes:
-    """Encode a block."""
     process = {
         "ProcessID": session.process_id,
         "Hostname": b"127.0.0.1",
@@ -229,7 +228,6 @@ def _results_block(
 
 
 def _result(kernel: KernelSpec, strings: _Strings) -> bytes:
-    """Encode a kernel."""
     name, function_name = kernel.name.encode(), kernel.function_name.encode()
     result = message("ProfileResult")(
         ThreadID=kernel.thread_id,
@@ -289,12 +287,10 @@ def _nvtx_domains(
 
 
 def _xyz(size: tuple[int, int, int]) -> dict[str, int]:
-    """Name the three dimensions."""
     return dict(zip("XYZ", size, strict=True))
 
 
 def _metric(name_id: int, value: MetricValue) -> dict[str, Any]:
-    """Describe a metric."""
     if not isinstance(value, Instances):
         return {"NameId": name_id} if value is None else {"NameId": name_id, "MetricValue": _value(value)}
     pairs = [{"CorrelationId": _value(key), "ElementValue": _value(item)} for key, item in value.by_id.items()]
@@ -309,7 +305,6 @@ def _value(value: float | str) -> dict[str, Any]:
 
 
 def _rule(rule: RuleText) -> dict[str, Any]:
-    """Describe a rule result."""
     text = {"Text": rule.text.encode(), "Kind": _RULE_KIND_OPTIMIZATION, "Title": rule.title.encode()}
     item: dict[str, Any] = {"Message": text}
     for kind, pct in ((_OF_KERNEL, rule.speedup_pct), (_OF_UNIT, rule.unit_speedup_pct)):

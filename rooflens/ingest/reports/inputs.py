@@ -131,7 +131,7 @@ def _strangers(files: Iterable[Path], jobs: Iterable[Job]) -> Iterator[Path]:
 
 
 def _at(address: str) -> tuple[list[Job], list[Path]]:
-    """Return the reports and the other files at an address; a file given by its own address counts as a report."""
+    """List the reports and other files at a remote address; an address of one file counts as a report."""
     found = list(jobs_at(address))
     if [job.address for job in found] == [address]:
         return found, []

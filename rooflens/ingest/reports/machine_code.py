@@ -123,7 +123,6 @@ class Insides:
 
 
 def _unreadable(listing: Listing, parts: Sequence[range]) -> str | None:
-    """Say why code is not read; None if it is."""
     if listing.capability < _SIXTEEN_BYTES_FROM:
         return "loops are read of GPUs from Volta on"
     if not is_known(listing.capability):
@@ -170,7 +169,7 @@ def _read(listing: Listing, parts: Sequence[range]) -> _Text | None:
 
 
 def _measured(stored: Instructions, text: _Text, parts: Sequence[range]) -> MachineCode:
-    """Put together instructions and what was measured of each."""
+    """Join each instruction with its measured counts."""
     base, addresses = parts[0].start, text.addresses
     amounts: dict[str, dict[int, float]] = {}
     outside: dict[str, float] = {}

@@ -63,7 +63,6 @@ def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
 
 
 def _results(path: Path, origins: Sequence[Origin], raw: RawTable | None) -> Iterator[RawResult]:
-    """Read all results in file order."""
     for (index, action), origin in zip(actions(path), chain(origins, repeat(Origin())), strict=False):
         try:
             result = _raw_result(action, index, origin, raw)

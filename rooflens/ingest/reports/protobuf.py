@@ -352,7 +352,6 @@ def _as_value(scalar: float | bytes) -> Value:
 
 
 def _scalar(value: Any) -> Value | None:
-    """Return a single value; None if there is no value."""
     fields = value.ListFields()
     if len(fields) > 1 or (not fields and unknown_fields(value)):
         raise _UnreadError
@@ -385,7 +384,7 @@ def _one_by_one(entry: bytes) -> Stored:
 
 
 def _are_alike(values: Sequence[Value | None]) -> bool:
-    """Return whether all values are texts, or all are numbers."""
+    """Return whether the values are all strings, or all numbers."""
     return None not in values and len({isinstance(value, str) for value in values}) <= 1
 
 

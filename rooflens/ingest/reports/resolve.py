@@ -339,7 +339,7 @@ def _ways_to_peak(recipe: Peak) -> Iterator[Way]:
 
 
 def _of_all_instances(mean: Way, unit: str) -> Iterator[Way]:
-    """Yield the ways from what one instance of a unit does to what all of them do together."""
+    """Yield the recipes that scale a value of one unit instance to the sum over all instances."""
     if unit in INSTANCES_PER_SM:
         an_sm = INSTANCES_PER_SM[unit]
         times = " x SMs" if an_sm == 1 else f" x {an_sm:g} x SMs"

@@ -218,8 +218,6 @@ class _DamagedError(InputError):
 
 
 class _Layer:
-    """The output of one layer of compression."""
-
     def __init__(self, stream: Any, kind: str) -> None:
         self._kind = kind
         if kind == "gzip":

@@ -95,7 +95,7 @@ class Budget:
         return self._left[what] >= 0
 
     def moved(self, part: float, most: float = 1.0) -> None:
-        """Tell that so much more of the work is done, but in all no more than `most`, whatever was estimated."""
+        """Report a further part of the work as done, up to `most` in all: estimates may be too low."""
         part = min(part, most - self._done)
         if part > 0:
             self._done += part

@@ -319,7 +319,6 @@ class Columns:
                 launches.threads[index] = SEVERAL
 
     def _take_kernels(self, events: Sequence[Event]) -> None:
-        """Keep kernels."""
         kernels, launches, names, shapes = self.kernels, self.launches, self._names, self._shapes
         for event in events:
             if event.ph != "X":
@@ -375,7 +374,6 @@ class Columns:
             self.others.append(BusyEvent(*span, device, stream, kind, name, _elements(args.moved_bytes), launch))
 
     def _take_ranges(self, events: Sequence[Event]) -> None:
-        """Keep ranges."""
         for event in events:
             if event.name is None or (span := span_of(event.ts, event.dur)) is None:
                 continue
@@ -397,7 +395,6 @@ class Columns:
                 (self.modules if is_module else self.frames).add(self._thread(event), *span, self._text(said))
 
     def _take_operators(self, events: Sequence[Event]) -> None:
-        """Keep operators."""
         operators = self.operators
         for event in events:
             if event.name is None or (span := span_of(event.ts, event.dur)) is None:
@@ -486,7 +483,6 @@ class Columns:
         return index
 
     def _thread(self, event: Event) -> int:
-        """Return the index of an event's thread."""
         try:
             return self._threads[event.pid, event.tid]
         except (KeyError, TypeError):
@@ -542,7 +538,6 @@ def _own_frame_of(stack: Any) -> str | None:
 
 
 def _gpu_names(properties: Any) -> dict[int, str]:
-    """Return the names of GPUs by their index."""
     devices = [one for one in properties if isinstance(one, dict)] if isinstance(properties, list) else []
     return {index_of(one.get("id")): one["name"] for one in devices if isinstance(one.get("name"), str)}
 

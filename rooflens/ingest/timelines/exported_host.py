@@ -157,7 +157,6 @@ _MOST_NAMES = 4096
 
 
 def _call_names(database: sqlite3.Connection, columns: Columns, table: str = RUNTIME) -> dict[int, str]:
-    """Return the names of calls by their ID."""
     if "nameId" not in columns.get(table, set()) or not has_strings(columns):
         return {}
     rows = database.execute(

@@ -107,7 +107,6 @@ def read_printed(file: Path, on_read: Callable[[float], None] = lambda _: None) 
 
 
 def _begin(file: Path) -> bytes:
-    """Return the first bytes of a file."""
     try:
         with file.open("rb") as stream:
             return stream.read(len(SQLITE))

@@ -184,7 +184,7 @@ class _Table:
 
 
 def _once(tables: Sequence[_Table]) -> tuple[_Table, bool]:
-    """Return the first of some tables of the same report, and whether another one has other rows."""
+    """Return the first of several tables of one `nsys stats` report, and whether another has rows that it lacks."""
     first, *others = tables
     rows = set(first.printed.rows)
     return first, any(not set(one.printed.rows) <= rows and not rows <= set(one.printed.rows) for one in others)
@@ -245,7 +245,6 @@ def _others(found: Mapping[str, Sequence[_Table]], title: str) -> Iterator[Total
 
 
 def _timeline(table: _Table, source: str, notes: list[str]) -> Timeline:
-    """Make a timeline of launches one by one."""
     is_api = table.form.title == "cuda_kern_exec_trace"
     start, took = (
         (table.times("kernel start"), table.times("kernel dur"))

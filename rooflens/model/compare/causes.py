@@ -178,7 +178,7 @@ def _busy_ns(analysis: Analysis, level: str) -> float | None:
 
 
 def _level_of(before: Analysis, after: Analysis) -> str:
-    """Choose the level to speak of: the one that bounds the kernel before or now, else the busiest of either side."""
+    """Choose the memory level that bounds the kernel on either side, else the busiest one."""
     for one in (before, after):
         if one.verdict.bound in {"memory", "balanced"} and one.verdict.resource in LEVEL_LABELS:
             return str(one.verdict.resource)
@@ -248,7 +248,7 @@ def filled_lanes(threads: int) -> float:
 
 
 def _switches(old: Kernel, new: Kernel) -> Iterator[Cause]:
-    """Say what one version uses and the other does not."""
+    """Name features that only one version uses, such as shared memory or tensor cores."""
     local = "local_load_inst", "local_store_inst"
     for names, words in ((_TILE, "shared memory"), (("tensor_busy_share",), "tensor cores"), (local, "local memory")):
         was, now = _sum(old, names), _sum(new, names)

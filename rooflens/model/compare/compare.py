@@ -76,7 +76,7 @@ class Spread(Struct, frozen=True):
         return Spread(tuple(time_ns / launches for time_ns in self.times_ns) if launches else ())
 
     def of(self, launches: int) -> Spread:
-        """Return the time of so many launches in each recording, given that of one."""
+        """Scale the times of one launch, one per recording, to `launches` launches."""
         return Spread(tuple(time_ns * launches for time_ns in self.times_ns))
 
     @property
@@ -121,7 +121,7 @@ class Timing(Struct, frozen=True):
 
     @property
     def lost_ns(self) -> float:
-        """Time that head takes more than base; a kernel that one side lacks takes no time there."""
+        """Time of head minus base in ns; a kernel that one side lacks counts 0 there."""
         return (self.head.median_ns or 0.0) - (self.base.median_ns or 0.0)
 
     @property
@@ -435,7 +435,7 @@ def _represented(
 
 
 def added(spreads: Iterable[Spread]) -> Spread:
-    """Add up times, with as many samples as all of them have; empty if one has none."""
+    """Add times sample by sample, as many as the shortest has."""
     return Spread(tuple(map(sum, zip(*(spread.times_ns for spread in spreads), strict=False))))
 
 

@@ -78,7 +78,7 @@ class Number(Struct, frozen=True):
 
     @property
     def measures(self) -> bool:
-        """True where it says how much is wrong, so that one way is better."""
+        """True where it is known whether more or less of the number is better."""
         known = self.name in _MORE_IS_BETTER or self.name in _LESS_IS_BETTER
         return known or bool(_LESS_BY_FORM.fullmatch(self.name))
 
@@ -104,7 +104,7 @@ class FindingChange(Struct, frozen=True):
 
     @property
     def finding(self) -> Finding:
-        """The finding as it is now, or as it was if it is gone."""
+        """The finding on the head side, or on the base side if it is gone."""
         found = self.after or self.before
         if found is None:
             raise ValueError("a change has a finding on one side at least")
@@ -247,7 +247,7 @@ def _cost(change: FindingChange) -> float:
 
 
 def _is_comparable(rule: str, pair: tuple[Finding | None, Finding | None], before: Kernel, after: Kernel) -> bool:
-    """Return whether the side without the finding holds all that the other side was judged by."""
+    """Return whether the side without the finding has the counters that the other side's finding rests on."""
     if pair[0] is not None and pair[1] is not None:
         return True
     having, lacking = (before, after) if pair[0] is not None else (after, before)
@@ -266,7 +266,7 @@ def _holds(kernel: Kernel, name: str) -> bool:
 
 
 def _compared(old: Finding | None, new: Finding | None, before: Kernel, after: Kernel) -> FindingChange:
-    """Compare a finding that one side has, or both."""
+    """Set the numbers of a finding on both sides beside each other; one side may lack it."""
     units = {evidence.name: evidence.unit for one in (old, new) if one for evidence in one.evidence}
     numbers = [Number(name, unit, _value(name, old, before), _value(name, new, after)) for name, unit in units.items()]
     finding = old or new
@@ -378,7 +378,7 @@ def _became(change: FindingChange) -> str:
 
 
 def _number(number: Number) -> str:
-    """Write a number on both sides, or on the one that has it."""
+    """Format a finding's number as `BASE to HEAD`, or the one value there is."""
     known = [value for value in (number.before, number.after) if value is not None]
     if number.unit == "share":
         return f"{number.name.replace('_', ' ')} {' to '.join(map(percent, known))}"

@@ -73,7 +73,7 @@ class Judgeable(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The kernel's or program's name in the gate's sentences."""
 
     @property
     def counts_differ(self) -> bool:
@@ -266,7 +266,7 @@ class Gate(Struct, frozen=True):
             yield self.judged(one.program, change, change.speed, launches)
 
     def judged(self, program: str, change: Judgeable | None, timing: Timing, launches: int = 1) -> Judged:
-        """Judge a program or a part of it by its time, which is that of one of so many launches."""
+        """Judge the time of one launch of a program or kernel; `launches` share the gate's floor."""
         floor_ns = self.floor_ns / max(launches, 1)
         outcome = timing.outcome(self.fail_on, floor_ns)
         return Judged(program, change, timing, outcome, timing.limit(self.fail_on), floor_ns)

@@ -55,6 +55,7 @@ def slower_lines(change: Change) -> tuple[SlowerLine, ...]:
     by_text = all(map(_has_texts, (base, head)))
     known = _timed(base, before_ns, by_text=by_text)
     now = _timed(head, after_ns, by_text=by_text)
+    # A line that was rewritten keeps its number more often than its text: it is what stood there before.
     edited = {_numbered(one[0]): one for key, one in known.items() if by_text and key not in now}
     found, slower_ns = [], 0.0
     for key, (line, time_ns, error_ns) in now.items():
@@ -63,10 +64,12 @@ def slower_lines(change: Change) -> tuple[SlowerLine, ...]:
         if not known or not (was or by_text):
             continue
         slower_ns += max(slower.lost_ns, 0.0)
+        # Samples are counts: a difference within their own error is none.
         if slower.lost_ns > max(
             default_thresholds().little_share * lost_ns, SIGMAS * math.hypot(error_ns, was[2] if was else 0.0)
         ):
             found.append(slower)
+    # Other lines may have become faster, so that the slower ones lost more than the kernel as a whole.
     whole_ns = max(lost_ns, slower_ns)
     return tuple(replace(one, share=one.lost_ns / whole_ns) for one in sorted(found, key=lambda one: -one.lost_ns))
 

@@ -32,7 +32,7 @@ class LoopChange(Struct, frozen=True):
 
     @property
     def shown(self) -> JudgedLoop | None:
-        """The loop as it is now, or was."""
+        """The loop on the head side, or on the base side if it is gone."""
         return self.head or self.base
 
 
@@ -74,7 +74,7 @@ def _matched(base: Analysis, head: Analysis) -> Iterator[tuple[JudgedLoop | None
 
 
 def _key(one: JudgedLoop, side: Analysis, *, by_line: bool) -> Hashable | None:
-    """Return what a loop is matched by; None if it has no line."""
+    """Return the key that loops of both sides are matched by; None if the loop has no source line."""
     parents = {other.loop.id: other.loop.parent for other in side.loops}
     around, depth = one.loop.parent, 0
     while around is not None:

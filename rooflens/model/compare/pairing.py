@@ -66,7 +66,7 @@ class Unpaired(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """Say it in a line."""
+        """Write `only SIDE has: PROGRAMS`."""
         return f"only {self.where} has: {', '.join(self.programs)}"
 
 
@@ -312,8 +312,6 @@ def warnings(pair: Ladder) -> Iterator[str]:
 
 
 class _Facts(Struct, frozen=True):
-    """How one side was collected."""
-
     kinds: frozenset[str]
     replay: frozenset[str]
     gpus: frozenset[str]

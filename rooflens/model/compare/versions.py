@@ -245,7 +245,7 @@ def _jobs_of(kernels: Sequence[KernelSummary]) -> Iterator[list[KernelSummary]]:
 def _joined(
     job: list[KernelSummary], left: list[KernelSummary], is_like: Callable[[Analysis, Analysis], bool]
 ) -> list[KernelSummary]:
-    """Move the kernels that are like one of a job, or like one of those, from what is left to it."""
+    """Grow a job by the kernels in `left` that are alike to one of its own, transitively."""
     for member in job:  # grows while it is iterated
         found = [one for one in left if is_like(one.analysis, member.analysis)]
         left[:] = [one for one in left if one not in found]
@@ -325,7 +325,7 @@ def check_count(sides: int) -> None:
 
 
 def _join(groups: list[list[_Version]], version: _Version, to: Sequence[list[_Version]]) -> None:
-    """Put a version and the groups it belongs to into one."""
+    """Merge a version and every group it is alike to into one group."""
     groups[:] = [group for group in groups if group not in to]
     groups.append([*(one for group in to for one in group), version])
 

@@ -30,7 +30,7 @@ class _Fields(Struct):
     sources: dict[str, str]
 
     def tell(self, name: str, value: object, source: str) -> None:
-        """Keep a value that is known and that no better source has told."""
+        """Record a value unless it is unknown or a better source already gave it."""
         if value is not None and name not in self.fields:
             self.fields[name], self.sources[name] = value, source
 

@@ -103,7 +103,7 @@ def _rank(finding: Finding, untold_gain: float) -> tuple[int, bool, float, bool]
 
 
 def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
-    """Judge a gain: the time falls to what the move leaves as it is, and never below."""
+    """Work out the gain of a finding; the time never falls below what the move leaves unchanged."""
     library, time_ns = facts.library, facts.kernel.duration_ns
     is_told, found = found.severity is not None or found.waste is not None, weighed(facts, found)
     factor = None if found.gain is None else max(1.0, min(found.gain, *_most_left(facts, found)))

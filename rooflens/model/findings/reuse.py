@@ -173,7 +173,6 @@ def _by_requests(facts: Facts, limiter: Bottleneck) -> Found | None:
 
 
 def _loaded_bytes(opcodes: Mapping[str, int]) -> float:
-    """Return the bytes that threads load, by opcode."""
     return float(sum(n * access_bytes(op) for op, n in opcodes.items() if op.partition(".")[0] in _LOADS))
 
 

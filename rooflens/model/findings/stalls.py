@@ -96,7 +96,7 @@ def stall(
 
 
 def _doing(what: str) -> str:
-    """Say what warps do meanwhile: `waiting for global memory`, `sleeping`, `with the load/store queue full`."""
+    """Name the state of warps for a stall reason: `waiting for global memory`, `sleeping`."""
     for says, doing in _DOING.items():
         if what.startswith(says):
             return doing + what.removeprefix(says)

@@ -32,7 +32,7 @@ class Budget:
 
     @classmethod
     def of(cls, instruction_count: int) -> Budget:
-        """Return the budget for so many instructions."""
+        """Return the budget of steps for so much code, in instructions."""
         return cls(_LEAST + _STEPS_AN_INSTRUCTION * instruction_count)
 
     def take(self, steps: int = 1) -> None:

@@ -81,7 +81,6 @@ def _unclear(graph: Graph) -> str | None:
 
 
 def _functions(code: MachineCode) -> Iterator[Sequence[Instruction]]:
-    """Yield the instructions of each function."""
     offsets = [one.offset for one in code.instructions]
     firsts = [0, *(bisect_left(offsets, start) for start in sorted(code.starts)[1:]), len(offsets)]
     for first, end in pairwise(firsts):

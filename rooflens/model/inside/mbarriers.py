@@ -168,6 +168,7 @@ def _addresses(graph: Graph, about: Sequence[int], budget: Budget) -> dict[int, 
     for place, one in enumerate(instructions):
         for register in one.writes:
             writers[register].append(place)
+    # Only registers that addresses depend on are followed: sums of sums, until no new register comes.
     while more:
         wanted |= more
         budget.take(sum(len(writers[register]) for register in more))
@@ -175,6 +176,7 @@ def _addresses(graph: Graph, about: Sequence[int], budget: Budget) -> dict[int, 
         more = {register for one in sums if one is not None for register, _ in one.terms} - wanted
     changes = []
     for place, one in enumerate(instructions):
+        # A predicated write may leave the old value, so it adds a definition and ends none.
         if written := tuple(sorted(wanted & one.writes)):
             changes.append(Change(place, () if one.is_conditional else written, takes=written))
     definitions = Holders(graph, changes)

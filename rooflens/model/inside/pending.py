@@ -361,7 +361,7 @@ class ProductGroups(Groups):
 
     @staticmethod
     def is_member(one: Instruction) -> bool:
-        """Return whether an instruction is such a product."""
+        """Return whether an instruction is an asynchronous tensor product."""
         return one.base in WARPGROUP_PRODUCTS
 
     @staticmethod

@@ -139,7 +139,7 @@ class _Function:
         self._found: dict[int, Found] = defaultdict(dict)
 
     def _by_position(self, by_offset: Mapping[int, Value]) -> dict[int, Value]:
-        """Return by position what is given by offset, of this function alone."""
+        """Re-key a map from code offsets to positions in this function."""
         return {
             position: by_offset[one.offset]
             for position, one in enumerate(self._graph.instructions)
@@ -278,7 +278,7 @@ class _Function:
         return held
 
     def _wait_for(self, producers: Sequence[int], reason: str, place: int) -> None:
-        """Keep what a wait for groups waits for, also where the wait is sampled behind it."""
+        """Record the producers of a group wait, at the wait and behind it, where it may be sampled."""
         ran = self._of_those_that_ran(producers)
         for position in (place, place + 1) if ran else ():
             if reason in self._sampled.get(position, {}):

@@ -36,15 +36,6 @@ _TILE = 64
 """Typical tile of a matrix kernel: other sizes leave tiles partly empty."""
 
 _MATRIX_TYPES = frozenset({"bf16", "fp16", "tf32", "fp8", "fp6", "fp4", "int8"})
-_UNCOUNTED = frozenset(
-    {
-        "no_flop_counters",
-        "sol_pair_only",
-        "tensor_flop_unknown",
-        "tensor_counter_reads_zero",
-        "tcgen05_without_operation_counters",
-    }
-)
 _COUNTED_LOW = frozenset({"sparse_tensor_work", "tensor_work_not_measured", "fp16_not_measured"})
 _COUNTED_HIGH = frozenset({"tensor_flop_estimated", "fp16_is_upper_bound"})
 
@@ -162,7 +153,6 @@ def _type(facts: _Facts) -> Iterator[str]:
 
 
 def _expected_family(prediction: Prediction) -> str:
-    """Name the pipe that the prediction was made for."""
     if prediction.resource is not None and prediction.resource not in LEVELS:
         return prediction.resource
     return f"tensor_{prediction.dtype}" if prediction.dtype in _MATRIX_TYPES else prediction.dtype

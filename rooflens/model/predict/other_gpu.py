@@ -202,7 +202,7 @@ class WhatIf(Struct, frozen=True):
 
     @property
     def factor(self) -> float | None:
-        """How many times as fast it would be there, roughly."""
+        """Estimated speed-up on the other GPU; over 1 is faster."""
         return self.measured_ns / self.about_ns if self.measured_ns and self.about_ns else None
 
 
@@ -376,7 +376,7 @@ def _named(pipes: Iterable[str]) -> str:
 
 
 def _lacking(analysis: Analysis) -> str:
-    """Say what is missing to place a kernel."""
+    """Say what is missing for a forecast on another GPU: counts, DRAM bytes, a published peak; empty if nothing."""
     lacking = []
     if analysis.flop_total is None:
         lacking.append("some FLOPs not counted" if analysis.flop else "FLOPs not counted")

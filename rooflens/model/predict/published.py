@@ -144,7 +144,9 @@ def attainable(
     like = attainable(_LIKE[operation], floor_s, offered, rereads=rereads) if operation in _LIKE else None
     if not tuned:
         return like
+    # Short launches are mostly their own overhead, which `_with_launch` adds for the size asked about.
     over = sorted(point.over_moved for point in [one for one in tuned if one.is_long] or tuned)
+    # The best may read each byte once, so re-reads widen the range upwards only.
     low_s = floor_s * (1 + _BETTER * (over[0] - 1))
     high_s = _with_launch(rereads * (1 + _WORSE * (_below(over, _NEARLY_ALL) - 1)), floor_s, LAUNCH_S)
     return Attainable(

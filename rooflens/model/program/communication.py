@@ -295,8 +295,6 @@ class _Key(NamedTuple):
 
 
 class _Row:
-    """Collects the launches of a row."""
-
     def __init__(self, key: _Key, named: _Named) -> None:
         self.key, self.named = key, named
         self.times_ns = array("q")
@@ -343,8 +341,6 @@ class _Device:
 
 
 class _Group:
-    """Collects a sequence."""
-
     def __init__(self) -> None:
         self.names: list[str] = []
         self.durations_ns, self.idle_ns, self.worked_ns = array("q"), array("q"), array("q")

@@ -584,7 +584,6 @@ def _times(one: ProgramKernel) -> Sequence[float]:
 
 
 def _operators(base: _Side, head: _Side, *, by_function: bool) -> Iterator[Change]:
-    """Compare operators, each with its kernels."""
     groups: defaultdict[str, tuple[list[tuple[int, ProgramKernel]], list[tuple[int, ProgramKernel]]]]
     groups = defaultdict(lambda: ([], []))
     for at, side in enumerate((base, head)):
@@ -615,7 +614,7 @@ def _where(one: ProgramKernel) -> str | None:
 
 
 def _kernels(base: _Side, head: _Side, before: _Rows, after: _Rows) -> Iterator[KernelChange]:
-    """Match the kernels of an operator."""
+    """Pair the kernels of an operator on both sides by name."""
     left = [[*before], [*after]]
     for how, key in _ROUNDS:
         buckets: list[defaultdict[tuple[object, ...], list[tuple[int, ProgramKernel]]]]
@@ -634,7 +633,7 @@ def _kernels(base: _Side, head: _Side, before: _Rows, after: _Rows) -> Iterator[
 
 
 def _alike(rows: _Rows) -> Iterable[_Rows]:
-    """Put the same kernels together."""
+    """Group the rows that the first round of matching takes for one kernel."""
     found: defaultdict[tuple[object, ...], list[tuple[int, ProgramKernel]]] = defaultdict(list)
     for row in rows:
         found[_ROUNDS[0][1](row[1])].append(row)

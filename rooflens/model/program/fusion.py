@@ -200,6 +200,7 @@ def _fusion(pair: _Pair, gpu: Datasheet, wall_ns: float, *, is_kept: bool) -> Fu
     rate = gpu.l2_bandwidth if fits_l2 and gpu.l2_bandwidth is not None else gpu.dram_bandwidth
     moved_ns = tensor_bytes / rate.value * 1e9
     writing, reading = pair.times_ns
+    # A kernel cannot save more than it takes; one whose tensor is needed later still has to write it.
     saved_ns = sum(min(moved_ns, one) for one in reading)
     saved_ns += 0 if is_kept else sum(min(moved_ns, one) for one in writing)
     count = len(reading)

@@ -127,7 +127,7 @@ class ProgramKernel(Struct, frozen=True):
 
     @property
     def by(self) -> By:
-        """What it is ranked by."""
+        """What a row is ranked by: the kind of its bound on what can be won."""
         if self.is_communication:
             return "communication"
         if self.gain_ns is None:
@@ -250,6 +250,5 @@ def _modules(rows: Sequence[ProgramKernel]) -> tuple[OfModule, ...]:
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """Sum up the known values; None without any."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None

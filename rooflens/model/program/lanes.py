@@ -111,7 +111,7 @@ class Lanes(Struct, frozen=True):
         return sum(len(one.starts) for one in self.lanes)
 
     def within(self, most: int) -> Lanes:
-        """Return lanes of so many marks at most, if a lane does not need more: merged further where there are more."""
+        """Merge marks of lanes over longer and longer times, until at most `most` are left if that is possible."""
         merged_ns, lanes = self.merged_ns, self.lanes
         while sum(len(one.starts) for one in lanes) > most and merged_ns < 1 << _COARSEST:
             merged_ns = _coarser(merged_ns, self.wall_ns, most)

@@ -123,6 +123,7 @@ def place(
     parts, missing = {}, []
     for entry in program.launch_counts:
         alike = matching.alike(entry.name, entry.grid, entry.block)
+        # A failed kernel stands for launches only where no other of its kind was profiled.
         alike = tuple(index for index in alike if not kernels[index].failed) or alike
         parts[id(entry)] = len(alike)
         for index in alike:
@@ -131,6 +132,7 @@ def place(
             missing.append(entry)
     placed: list[tuple[float, InProgram | None]] = []
     for own in entries:
+        # Launches that several kernels of the report are alike to are shared among them, none counted twice.
         launches = sum(entry.count / parts[id(entry)] for entry in own) / program.iterations
         most = max(own, key=lambda entry: entry.count, default=None)
         if most is None or most.time_ns is None or most.gap_ns is None:

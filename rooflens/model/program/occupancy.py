@@ -198,7 +198,7 @@ class Gpu:
         self._overlap_after_work = 0
 
     def _end_until(self, moment_ns: int, *, is_counted: bool = True) -> None:
-        """End all that ends by a moment, in order, and go there."""
+        """Advance to a moment, ending in order what ends before it."""
         kernels = self._kernels
         while kernels or self._other_count:
             kind, end_ns = KERNEL, moment_ns + 1

@@ -67,7 +67,7 @@ class Parts(Struct, frozen=True):
 
     @property
     def idle_ns(self) -> int:
-        """Nothing ran, whatever the cause."""
+        """Time in which nothing ran on the GPU."""
         return self.launching_ns + self.synchronizing_ns + self.host_ns + self.queued_ns + self.idle_unknown_ns
 
     @property

@@ -92,7 +92,7 @@ class Late(Struct, frozen=True):
 
     @property
     def kernel(self) -> str | None:
-        """The name of the kernel that loses most time there."""
+        """The kernel that loses most time on the late rank."""
         return None if self.slower is None else self.slower.name
 
     @property
@@ -103,7 +103,7 @@ class Late(Struct, frozen=True):
 
     @property
     def time_ns(self) -> int | None:
-        """The time of that kernel there."""
+        """That kernel's time on the late rank."""
         return None if self.slower is None else self.slower.time_ns
 
 
@@ -174,7 +174,7 @@ def _rows(
 
 
 class _Beside:
-    """What comes of setting a rank beside the others, collective by collective."""
+    """How late a rank comes to each collective, against the other ranks."""
 
     def __init__(self) -> None:
         self.compared = self.waits_ns = self.late_ns = self.first_ns = 0

@@ -157,7 +157,7 @@ def restored_rows(call: Call) -> Work:
 
 
 def converted(element_bytes: int) -> Recipe:
-    """Make the recipe of a function that writes as many elements as it reads, of so many bytes each."""
+    """Make the recipe of a type conversion: as many elements written as read, of another size."""
 
     def recipe(call: Call) -> Work:
         source = call.tensor(0)

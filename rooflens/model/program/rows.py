@@ -302,6 +302,7 @@ class Rows:
         parts = self._parts(row) if found else []
         time_ns, typical = sum(row.times_ns), row.typical()
         floor = None if found is None else floor_of(found, sum(parts), time_ns, ROUNDED_NS * len(parts))
+        # Nothing beats its floor: this kernel does not do what its call was taken to do, so it has none.
         if found and floor is None:
             self.impossible_count += len(row.times_ns)
             found = None

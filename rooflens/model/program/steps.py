@@ -313,7 +313,7 @@ class Log:
     def _occupancies(
         self, bounds: Sequence[int], waiting: Sequence[bool], others: Iterable[BusyEvent]
     ) -> list[Occupancy]:
-        """Say what ran between each two of some moments, which are in order."""
+        """Sum up what ran between each two consecutive moments."""
         kind_of = [COMMUNICATION if waits else KERNEL for waits in waiting]
         rest = [(one.start_ns, one.start_ns + one.duration_ns, one.device, _KINDS[one.kind]) for one in others]
         kinds = {*kind_of, *(kind for *_, kind in rest)}
@@ -444,7 +444,7 @@ def _periods(sequence: Sequence[int]) -> Iterator[int]:
 
 
 def _rate(sequence: Sequence[int], period: int) -> float:
-    """Return the part of a sequence that is as it was one period before."""
+    """Return the share of items equal to the item one period earlier."""
     same: int = sum(map(eq, sequence, islice(sequence, period, None)))
     return same / (len(sequence) - period)
 

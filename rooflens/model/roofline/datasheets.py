@@ -249,7 +249,7 @@ class Datasheet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def above_boost(self) -> float:
-        """How far the card may run above its boost clock: 1 if it stops there."""
+        """Highest clock over the boost clock: 1 if the card never exceeds it."""
         return max(1.0, self.fastest_clock.value / self.boost_clock.value)
 
     def peak(self, key: str) -> Quantity[str] | None:

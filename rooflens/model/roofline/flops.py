@@ -113,14 +113,6 @@ class Flops(Struct, frozen=True, dict=True):
         return sum(work.ops for work in self.work if work.is_float and work.is_counted) if self.complete else None
 
     @property
-    def needed_ns(self) -> float | None:
-        """What the arithmetic needs at its peaks; None if a part of it or of its peaks is unknown."""
-        parts = [work for work in self.work if work.ops and work.is_counted]
-        if not self.complete or any(not work.peak_ops_per_s for work in parts):
-            return None
-        return sum(work.ops / work.peak_ops_per_s for work in parts if work.peak_ops_per_s) * 1e9
-
-    @property
     def peak_per_s(self) -> float | None:
         """The roof of a mix of precisions: total FLOP over the time each part needs at its own peak.
 
@@ -247,7 +239,6 @@ def _scalar_work(kernel: Kernel, dtype: str, ops: float, source: str) -> Work:
 
 
 def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
-    """Return tensor work, whether it is known, and flags."""
     counted, table = _tensor_counters(kernel), kernel.warp_opcodes or kernel.thread_opcodes
     is_sparse = any(name.endswith("sparsity_on") and ops for name, ops in kernel.tensor_ops.items())
     flags = {"sparse_tensor_work"} if is_sparse else set()

@@ -124,10 +124,12 @@ def _binding(
         unit, share = limiter.unit or limiter.resource or "", limiter.share
         filled = analysis.levels.get(unit)
         stage = filled.leading_stage if filled is not None else None
+        # Counted pipes have a flat roof of their own on the chart; a second line for one would say it twice.
         if not is_of_level and _has_a_line(analysis, unit):
             return None
     if not share or not unit:
         return None
+    # What the level would move with its busiest unit full: a roof only where it is below the one that is drawn.
     full_per_s = per_s / share
     if roof_per_s is not None and full_per_s >= roof_per_s * (1 - SAME_ROOF):
         return None

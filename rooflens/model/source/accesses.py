@@ -144,7 +144,6 @@ def copied_asynchronously(place: Place) -> Sketch | None:
 
 
 def _element_type(place: Place, array: SharedArray) -> str:
-    """Return the name of the type of an array's elements."""
     words = re.findall(r"[A-Za-z_][\w:]*", place.source.clean[array.statement.start : array.at])
     return next(iter(words[words.index("__shared__") + 1 :]), "")
 

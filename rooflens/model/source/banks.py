@@ -340,6 +340,7 @@ class Replay:
         self, values: Sequence[Value], strides: Sequence[int], active: Sequence[Value], access: Access
     ) -> Passes:
         threads = prod(self.site.kernel.block or (0,))
+        # Loops multiply the replayed blocks: beyond the budget nothing is claimed.
         self._left -= threads
         if self._left < 0 or not threads:
             raise UnknownError
@@ -348,6 +349,7 @@ class Replay:
         total = Passes()
         for start in range(0, threads, WARP_THREADS):
             addresses: list[int | None] = []
+            # An inactive lane asks for no address, and so conflicts with nobody.
             for lane in range(start, min(start + WARP_THREADS, threads)):
                 index = sum(column[lane] * stride for column, stride in zip(columns, strides, strict=True))
                 takes_part = all(mask[lane] for mask in masks)

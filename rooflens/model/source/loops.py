@@ -71,7 +71,6 @@ def all_unrolled(place: Place) -> Sketch | None:
 
 
 def _local_arrays(place: Place) -> list[str]:
-    """Return the arrays of a thread in a function."""
     source, found = place.source, []
     for one in source.statements:
         code = source.code(one)

@@ -144,7 +144,7 @@ def from_large_to_small(place: Place) -> Sketch | None:
 
 
 def last_warp_alone(place: Place) -> Sketch | None:
-    """Do the steps of a reduction that one warp does without barriers of the block."""
+    """Sketch a block reduction whose last steps, within one warp, need no `__syncthreads()`."""
     loop = next(_halving_loops(place), None)
     if loop is None:
         return None

@@ -14,7 +14,7 @@ _MODULO = re.compile(r"if\s*\(\s*\(?\s*([A-Za-z_]\w*)\s*%\s*(\([^()]*\)|[\w.]+)\
 
 
 def without_divergence(place: Place) -> Sketch | None:
-    """Give the work of every so manieth thread to the first threads of the block."""
+    """Sketch a branch on `threadIdx % n` that the first threads of the block take instead, without divergence."""
     source, block = place.source, place.kernel.block
     heads = [place.statement, *(scope.head for scope in source.around(place.statement))]
     for head in heads:
@@ -72,6 +72,7 @@ def bounded(place: Place, finding: Finding | None) -> Sketch | None:
     name = function_of(place.kernel.function_name)
     found = re.search(rf"\b{re.escape(name)}\s*\(", place.code)
     threads = block[0] * block[1] * block[2]
+    # Registers are given to warps in units of 8 a thread, so both are rounded up before the division.
     blocks = int(_REGISTERS_OF_AN_SM // (-(-registers // 8) * 8 * -(-threads // WARP_THREADS) * WARP_THREADS))
     if found is None or blocks < 1:
         return None

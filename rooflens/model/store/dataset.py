@@ -264,7 +264,6 @@ class Store:
             raise InputError(f"cannot write to the store `{self}`: {why}", self._files.write_hint) from error
 
     def _put_views(self) -> None:
-        """Write the views of the tables that there are."""
         there = self._files.names()
         views = views_of([table for table in TABLES if table in there]).encode()
         try:
@@ -449,7 +448,7 @@ class Store:
             return found
 
     def read(self, runs: Sequence[StoredRun]) -> list[StoredReport | Failure]:
-        """Read some reports, together where none is damaged."""
+        """Read the kernels of reports, several in one pass; a damaged report is a failure and harms no other."""
         failures = [self._lacking(one) for one in runs if one.lacks]
         whole = {one.run.digest: one for one in runs if one.is_read}
         unprofiled = self.programs([*whole.values()], failures)
@@ -484,7 +483,6 @@ class Store:
         return [rows.select(columns) for rows in found], {one for one, of in inputs.items() if of not in known}
 
     def _kernels_of(self, runs: Mapping[str, StoredRun]) -> dict[str, tuple[Kernel, ...]]:
-        """Read the kernels of reports, by digest."""
         hot = [digest for digest, one in runs.items() if "hotspots" in one.files]
         rows = self._rows("hotspots", hot) if hot else None
         with _reading("hotspots"):

@@ -138,7 +138,7 @@ class Files:
 
     @contextmanager
     def _scratch(self) -> Iterator[str]:
-        """Give a folder beside the files, which is removed."""
+        """Make a temporary folder beside the store's files, removed at the end of the block."""
         folder = self.path(f"{_WRITING}{time.time_ns():016x}{secrets.token_hex(4)}")
         os.mkdir(folder)  # noqa: PTH102 - paths are texts
         try:
@@ -147,7 +147,7 @@ class Files:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _move(self, folder: str, name: str, content: bytes) -> None:
-        """Write a file beside its place, and move it there."""
+        """Write a file under a temporary name and rename it into place."""
         beside, place = Path(folder, name.replace("/", "-")), self.path(name)
         Path(place).parent.mkdir(exist_ok=True)
         with beside.open("wb") as file:

@@ -382,7 +382,6 @@ def _insides(columns: Mapping[str, pa.Array]) -> list[Inside | None]:
 
 
 def _sources(columns: Mapping[str, pa.Array]) -> list[Mapping[str, SourceFile]]:
-    """Return the source files of each kernel."""
     return [
         NO_VALUES if packed is None else msgpack.decode(packed, type=dict[str, SourceFile])
         for packed in columns["sources"].to_pylist()
@@ -411,7 +410,6 @@ def hotspot_table(kernels: Iterable[Kernel]) -> pa.Table:
 
 
 def _owned_table(owned: Sequence[tuple[Kernel, Any]], schema: pa.Schema, **given: Any) -> pa.Table:
-    """Make a table of records that belong to kernels."""
     return table_of(
         [record for _, record in owned],
         schema,

@@ -137,7 +137,7 @@ def _re_reads(facts: Facts) -> bool:
 
 
 def _may_copy_tiles(facts: Facts) -> bool:
-    """Return whether it works without shared memory, and does not yet copy there without waiting."""
+    """Return whether a kernel works without shared memory and without asynchronous copies into it."""
     copies = facts.does.copies or facts.counter("smem_async_bytes")
     return not copies and works_in_shared_memory(facts.kernel) is False
 

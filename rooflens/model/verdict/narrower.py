@@ -33,7 +33,7 @@ def is_product_on_cuda_cores(kernel: Kernel, pipes: Mapping[str, Pipe], limits: 
 
 
 def could_use_tensor_cores(kernel: Kernel, pipes: Mapping[str, Pipe], limits: Thresholds) -> bool:
-    """Return whether it is such a product, and busy enough with it for other arithmetic to be worth anything."""
+    """Return whether it is a matrix product on CUDA cores that keeps the fp32 pipe busy."""
     fp32 = pipes.get("fp32")
     busy = fp32.share if fp32 is not None else None
     return busy is not None and busy >= limits.matrix_pipe_share and is_product_on_cuda_cores(kernel, pipes, limits)

@@ -91,7 +91,7 @@ def _sees_l1(facts: Facts) -> bool:
 
 
 def _of_compute(facts: Facts) -> tuple[str, ...]:
-    """Return the side where nothing of it is known, and the other pipes where operations of a type are all that is."""
+    """Return the compute side where nothing of it was measured, or its other pipes where only some were."""
     if any(facts.counter(name) is not None for name in COMPUTE_PER_CENTS):
         return ()
     if facts.compute is None:

@@ -42,7 +42,7 @@ def _finite(value: float) -> float | None:
 
 
 def _alone(name: str) -> Callable[[Forecast], float | None]:
-    """Take a rate of one kernel; several have none of their own."""
+    """Make the reader of a rate; None for forecasts of several kernels."""
     return lambda result: None if result.parts else _finite(getattr(result.rates, name))
 
 

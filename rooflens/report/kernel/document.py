@@ -109,7 +109,7 @@ class KernelView(Struct, frozen=True):
 
 
 def kernel_document(view: KernelView) -> Document:
-    """Say all that there is to say of a kernel: what to do first, and the counters behind it last."""
+    """Make the whole document of a kernel: moves first, the counters behind them last."""
     return (*title(view), *_verdict(view), *answer(view), *evidence(view))
 
 
@@ -143,12 +143,12 @@ def verdict_document(analysis: Analysis) -> Document:
 
 
 def finding_document(finding: Finding) -> Document:
-    """Say a finding, with what to do about it."""
+    """Make the blocks of one finding: title, numbers and move."""
     return (paragraph(_finding(finding, None), f"{fmt.sentence_case(plain(finding.move))}."),)
 
 
 def answer(view: KernelView) -> Document:
-    """Say what to try, and where its time goes: the first screen of a page of one kernel."""
+    """Write the moves and where the time goes: the first screen of a page of one kernel."""
     asks = any(move.kind == "collect" for move in view.analysis.verdict.moves)
     places = (loops(view.analysis), hot_lines(view.analysis, asks=not asks), _memory(view))
     shown_places = tuple(part for part in places if part)
@@ -196,7 +196,7 @@ def _sums(launches: int, in_program: InProgram | None, *, sums_up: bool) -> str:
 
 
 def _time(report: AnalyzedReport, analysis: Analysis) -> str:
-    """Give its time, and the share of the report's GPU time that all launches of this name take."""
+    """Write a kernel's time, and the share of GPU time that all launches of its name take."""
     alike = _alike(report, analysis)
     total_ns, all_ns = total_ns_of(report.analyses), total_ns_of(alike)
     launches = sum(one.launches for one in alike)
@@ -252,7 +252,7 @@ def sentence(view: KernelView) -> str:
 
 
 def _verdict(view: KernelView) -> Document:
-    """Say what limits it, what can be won, and what makes that doubtful."""
+    """Write the verdict: the limiter, the gain, and what makes them uncertain."""
     verdict = view.analysis.verdict
     sure = Span(
         fmt.sentence_case(confidence_words(verdict.confidence, "class")), link=f"about-verdicts-{verdict.bound}"
@@ -266,7 +266,7 @@ def _verdict(view: KernelView) -> Document:
 
 
 def numbers(view: KernelView) -> Document:
-    """Say what can be won, and what makes that doubtful, where the sentence stands already."""
+    """Write gain and uncertainty, without the verdict's sentence."""
     told = any(option.figure for option in view.options)  # what each move brings stands at it
     words = tuple(line for line in _numbers(view, has_gain=not told) if line)
     return *((Paragraph(words, "note"),) if words else ()), *_cautions(view.analysis)

@@ -66,7 +66,7 @@ def _of_whole(checked: Checked) -> Iterator[tuple[Words, ...]]:
 
 
 def _of_launch(checked: Checked, analysis: Analysis, launches: int = 1) -> list[Compared]:
-    """Compare what a launch did, so many times over, with what was predicted."""
+    """Compare `launches` times what one launch did with what was predicted."""
     prediction = checked.prediction
     work = [pipe.amount for pipe in analysis.pipes.values() if pipe.unit == prediction.unit and pipe.amount]
     moved = analysis.levels["dram"].amount_bytes

@@ -108,7 +108,7 @@ def synthetic(content: Content, _: Asked) -> Document:
 
 
 def origin(content: Content, _: Asked) -> Document:
-    """Say what ran, where, on which clock, and who measured it."""
+    """Name the program, GPU, clock, and the profiler that measured."""
     lines = (" \u00b7 ".join(cut(part) for part in parts) for parts in (facts_of(content), counts(content)))
     programs = program_lines(content.unprofiled, named=len(content.runs) > 1)
     return (facts(*lines, *(_sentence(line) for line in programs)),)
@@ -192,7 +192,7 @@ def kernels(content: Content, asked: Asked) -> Document:
 
 
 def most_kernels(content: Content, asked: Asked) -> Document:
-    """Tabulate the first kernels, as files that are read by people have room for, and count the others."""
+    """Tabulate the first kernels, as many as a readable file has room for, and count the rest."""
     return kernels(content, replace(asked, top=asked.top or MAX_ROWS))
 
 
@@ -208,7 +208,7 @@ def types(content: Content, _: Asked) -> Document:
 
 
 def uncertain(content: Content, _: Asked) -> Document:
-    """Say what is in no number, and what changes a verdict."""
+    """List what is missing from all numbers, and what makes verdicts uncertain."""
     lines = [*unread_lines(content), *caveat_lines(content)]
     return (Heading("Caveats", 3), bullets(lines)) if lines else ()
 

@@ -140,7 +140,6 @@ def _chips_px(chips: Sequence[Chip]) -> int:
 
 
 def _px(name: str) -> int:
-    """Return a width of the bar."""
     return style_px("report/selectors.css", name)
 
 

@@ -134,8 +134,6 @@ class Sweep(Struct, frozen=True):
 
 
 class _Report(Struct, frozen=True):
-    """One report of a sweep in the making."""
-
     checked: Checked
     analyses: tuple[Analysis, ...]
     gpu: str

@@ -63,7 +63,7 @@ def seen(ranged: str) -> list[Param]:
 
 
 def still(x_domain: Domain, y_domain: Domain) -> list[Param]:
-    """Declare the same of a plane that is seen as it is."""
+    """Declare the parameters of axes that cannot be zoomed."""
     ends = [*x_domain, *y_domain]
     spans = {"spanX": decades(x_domain), "spanY": decades(y_domain)}
     named = dict(zip(("x0", "x1", "y0", "y1"), ends, strict=True))

@@ -17,13 +17,13 @@ ARGUMENT_WIDTH = 12
 
 
 def short_names(kernels: Mapping[str, str], width: int = LABEL_WIDTH) -> dict[str, str]:
-    """Name kernels as everywhere, in at most so many characters; by any key."""
+    """Shorten kernel names to at most `width` characters, by the keys given."""
     names = keys.short_names(kernels.values())
     return {key: _cut(names[name], width) for key, name in kernels.items()}
 
 
 def _cut(name: str, width: int) -> str:
-    """Shorten a name to so many characters, and keep of the arguments what tells it from its namesakes."""
+    """Shorten a name, keeping the template arguments that tell it from its namesakes."""
     function, bracket, arguments = name.partition("<")
     if len(name) <= width or not bracket:
         return fmt.cut_middle(name, width)

@@ -207,7 +207,7 @@ def mark_spots(radius: float) -> list[Spot]:
 
 
 class Placed(Protocol):
-    """What stands somewhere in a plane."""
+    """A point of a plane at one memory level, such as a launch or a loop."""
 
     @property
     def at(self) -> tuple[float, float]:

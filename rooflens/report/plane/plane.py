@@ -143,7 +143,7 @@ class Point(Standing, frozen=True, kw_only=True):
 
     @property
     def gap(self) -> float | None:
-        """Factor between the launch and what it is measured against at this level."""
+        """Roof over achieved rate at this level; None if either is unknown."""
         return ratio(self.limit_per_s, self.per_s)
 
     @property

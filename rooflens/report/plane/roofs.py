@@ -103,7 +103,6 @@ class Roofs(Struct, frozen=True):
         return [*slopes, *(Line(*view.at(x, flat.peak), *view.at(high, flat.peak)) for x, flat in ends)]
 
     def _slope_line(self, slope: NamedRoof, view: Sheet) -> Line | None:
-        """Find the visible part of a slope."""
         low = max(self.x_domain[0], self.y_domain[0] / slope.peak)
         high = min(self.x_domain[1], min(self.y_domain[1], self.top or self.y_domain[1]) / slope.peak)
         return Line(*view.at(low, low * slope.peak), *view.at(high, high * slope.peak)) if low < high else None
@@ -150,6 +149,7 @@ def _along(line: Line, name: str) -> Iterator[Place]:
     """List the places of a name beside a line from its lower end on; a row of boxes covers its turned words."""
     length_px, whole_px = text_px(name), hypot(line.x1 - line.x0, line.y1 - line.y0)
     right, down = (line.x1 - line.x0) / whole_px, (line.y1 - line.y0) / whole_px
+    # Turned words have no upright box: a chain of small ones along the line covers them without the empty corners.
     half, count = LINE_PX / 2 - 1, max(1, round(length_px / LINK_PX))
     turned_px = [length_px * link / count for link in range(count + 1)]
     links = [(px, half + TURN_PART * px) for px in turned_px]

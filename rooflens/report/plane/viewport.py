@@ -31,7 +31,7 @@ class SizeClass(Struct, frozen=True):
 
     @property
     def narrow(self) -> bool:
-        """Return whether it is a telephone's: levels have letters there and no names."""
+        """True at the width of a telephone, where levels are shown by letter instead of name."""
         return self.from_px == 0
 
 

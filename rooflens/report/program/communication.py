@@ -180,6 +180,6 @@ def late_lines(late: Late, whole: Joined, names: Mapping[str, str]) -> Iterator[
 
 
 def _in(late: Late) -> tuple[str | Span, ...]:
-    """Say what the host was in meanwhile."""
+    """Name the host function that ran while the rank was late."""
     where = None if late.idle is None else late.idle.operator or late.idle.call or late.idle.nvtx_range
     return (", in ", code(cut(where))) if where else ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from rooflens.format import bare_intensity, count, cut_middle, duration, percent, plain_name
 from rooflens.model.compare.gate import Gated
-from rooflens.model.compare.given import Given, defaults_words
+from rooflens.model.compare.given import Given
 from rooflens.model.keys import short_names
 from rooflens.model.program.comparison import (
     Amount,
@@ -109,7 +109,7 @@ def heading(comparison: ProgramComparison) -> tuple[str, list[str], str]:
 
 
 def looked_at(comparison: ProgramComparison, given: Sequence[Given]) -> str:
-    """Say what a gate looked at, and by whose choice."""
+    """Say which steps and options a gate looked at."""
     steps = [_steps(side) for side in (comparison.base, comparison.head)]
     return f"{steps[0]} before, {steps[1]} after, {asked_words(given)}"
 
@@ -162,8 +162,6 @@ def _blocks(comparison: ProgramComparison, gated: Gated | None, given: Sequence[
     if gated:
         yield from gate_document(gated)
         yield paragraph(f"The gate looked at {looked_at(comparison, given)}.")
-    elif defaults := defaults_words(given):
-        yield paragraph(f"Defaults: {defaults}.")
     yield Paragraph((headline(comparison),), "answer")
     yield Paragraph(tuple(_facts(comparison)), "facts")
     ranks = _ranks(comparison)
@@ -270,7 +268,7 @@ def _row(one: Change, comparison: ProgramComparison) -> tuple[Words, ...]:
 
 
 def _change(one: Change) -> str:
-    """Say what became of a row: kernels are faster or slower, of the rest there is more or less."""
+    """Write the change of a row: kernels are faster or slower, other time grows or shrinks."""
     if one.how != "both" or one.factor is None:
         return "" if one.how == "both" else one.how
     words = _speed(one.factor)

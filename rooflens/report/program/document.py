@@ -167,7 +167,7 @@ def _blocks(
 def _kernels(
     whole: Joined, names: Mapping[str, str], how: tuple[int, Mapping[str, Key], GroupedBy | None], *, brief: bool
 ) -> Iterator[Block]:
-    """List the kernels, or what they are summed up by."""
+    """List the kernels, or the operators, modules or shapes that they are grouped by."""
     top, keys, by = how
     if by is not None:
         yield groups_table(whole, by, names, top)

@@ -96,7 +96,6 @@ def bar_rows(plane: Plane) -> list[dict[str, Any]]:
 
 
 def _barred(plane: Plane) -> list[BarredLaunch]:
-    """List the launches that have bars."""
     return [*{share.launch.key: share.launch for share in plane.shares}.values()]
 
 
@@ -127,7 +126,6 @@ def bar_levels(plane: Plane) -> list[str]:
 
 
 def _bar_count(plane: Plane) -> int:
-    """Count the bars that a kernel has at most."""
     return len(bar_levels(plane)) + any(launch.leading == UNIT for launch in _barred(plane))
 
 

@@ -266,7 +266,7 @@ class _Figure(Struct, frozen=True):
         return points, [{X: x, Y: y, **words[rounded(x), rounded(y)]} for x, y in corners]
 
     def _word(self, kind: str, text: str, place: Sequence[Any]) -> Row:
-        """Write a word with its place, as the page's rows have it."""
+        """Make the row of a text label: its words and its position."""
         name, right, down, *rest = place
         spot = ["", right * self.pen.scale, down * self.pen.scale, *rest]
         return {kind: name or text, f"{kind}_spot": spot}
@@ -404,7 +404,7 @@ def _table(name: str, rows: Sequence[Row]) -> alt.InlineData:
 
 
 def _extent(size_pt: float) -> dict[str, float]:
-    """Let labels take this much beside an axis, whatever they are."""
+    """Fix the room for the labels of an axis, in points, however long they are."""
     return {"minExtent": size_pt, "maxExtent": size_pt}
 
 

@@ -138,7 +138,7 @@ def _placed(canvas: Canvas, wanted: Iterable[Iterable[Label]]) -> Iterator[tuple
 
 
 def _wanted(names: KernelNames, level: str, drawing: Drawing, picked: str) -> tuple[Canvas, Iterator[Iterable[Label]]]:
-    """Give what is taken at a level, and the labels asked for: the name of the first kernel, ridges, other names."""
+    """Return occupied boxes and wanted labels at a level: the first kernel's name, ridges, other names."""
     plane = names.plane
     canvas = drawing.canvas.copy()
     view = canvas.view

@@ -141,7 +141,6 @@ def _renamed(svg: str, prefix: str) -> str:
 
 
 def _stacked(drawings: Sequence[str], background: str) -> str:
-    """Put drawings below each other."""
     parts, top, width = [], 0.0, 0.0
     for svg in drawings:
         size = _SIZE.match(svg)

@@ -130,13 +130,10 @@ def _columns(listing: Listing) -> dict[str, Callable[[Kernel, Hotspot], str]]:
 
 
 def _amount(measure: str) -> Callable[[Kernel, Hotspot], str]:
-    """Write a measure."""
     return lambda _, hotspot: si(hotspot.measures.get(measure, 0.0), "").rstrip()
 
 
 def _excess(parts: tuple[str, ...], wholes: tuple[str, ...]) -> Callable[[Kernel, Hotspot], str]:
-    """Write the excess, and its share of the whole."""
-
     def write(_: Kernel, hotspot: Hotspot) -> str:
         part, whole = (sum(hotspot.measures.get(name, 0.0) for name in names) for names in (parts, wholes))
         return f"{si(part, '').rstrip()} ({percent(part / whole)})" if whole else MISSING

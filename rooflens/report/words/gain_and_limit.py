@@ -77,7 +77,7 @@ def today_words(verdict: Verdict, gpu: str | None, span: str = "") -> str:
 
 
 def _relieved(resource: str | None, gpu: str | None = None) -> tuple[str, str]:
-    """Say what a kernel does that asks less of the unit that bounds it, and of what."""
+    """Name the verb and object of what relieves a unit: `issues`, `fewer instructions`."""
     if resource == "issue":
         return "issues", "fewer instructions"
     where = spoken(resource, gpu)

@@ -122,7 +122,7 @@ class Headline(Struct, frozen=True):
 
 
 def fitting(form: Form, *before: str) -> str:
-    """Say a form as fully as fits behind what stands before it."""
+    """Return the longest form of a phrase that fits with `before` into `MOST_WORDS` words, else the shortest."""
     room = MOST_WORDS - sum(len(words.split()) for words in before)
     said = ""
     for said in form.said():

@@ -249,7 +249,6 @@ def _possibly(head: str) -> str:
 
 
 def _classes(bounds: Sequence[Bound]) -> str:
-    """Write `memory- or compute-bound`."""
     return f"{'- or '.join(bounds)}-bound"
 
 

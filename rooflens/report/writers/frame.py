@@ -61,7 +61,7 @@ class Page(Struct, frozen=True, kw_only=True):
 
 
 def framed(page: Page) -> str:
-    """Put a page together."""
+    """Assemble the HTML of a page from its parts."""
     themes = {
         "light": theme.vega_config(theme.LIGHT, dark=False),
         "dark": theme.vega_config(theme.DARK, dark=True),

@@ -183,7 +183,6 @@ def _texts(words: Words) -> list[str]:
 
 
 def _cells(text: str) -> int:
-    """Count the columns that a text takes."""
     # Not len(): a CJK character takes two columns and a combining mark none.
     if text.isascii() or max(text) < _COMBINING:
         return len(text)

@@ -82,7 +82,6 @@ def _size(blocks: Document) -> int:
 
 
 def _title(reports: Sequence[AnalyzedReport]) -> str:
-    """Name the reports as they open."""
     names = [file_of(report.run.source) for report in reports]
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "") or "no report"
@@ -101,7 +100,7 @@ def _head(page: Content, most_bytes: int) -> Document:
 
 
 def _not_counted(page: Content) -> Iterator[Words]:
-    """Say what is in no number: launches that failed, and reports that could not be read."""
+    """List what no number includes: failed launches and unreadable reports."""
     yield from failed_lines(page)
     if page.failed_count and not page.kernels:
         yield f"Try: {fitted(best_move(page.failed[0].analysis), MOVE_WIDTH)}."
