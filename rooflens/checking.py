@@ -15,7 +15,7 @@ from reprlib import Repr
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflens.errors import EnvironmentMissingError, InputError
-from rooflens.format import cut_middle
+from rooflens.format import cut_middle, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -35,6 +35,9 @@ _DEEP_KEY = re.compile(rf"(?<![\w-])(?:{_PART})(?:[ \t]*\.[ \t]*(?:{_PART})){{{M
 
 _LONGEST_KEY = 80
 """Most characters of a key in errors."""
+
+_LONGEST_TEXT = 1 << 14
+"""Most characters of a text that `values` takes."""
 
 
 class _Shown(Repr):
@@ -146,6 +149,30 @@ class Table:
         named = Table(self.source, {f"{key}[{i}]": one for i, one in enumerate(values)}, self.hint, self.path)
         return tuple(named.count(one) for one in named)
 
+    def values_of(self, key: str, kind: type[T], noun: str, *, is_list: bool = False) -> list[T]:
+        """Return a value of a type in a list, or with `is_list` all values of a list.
+
+        A truth value is no number, numbers are finite, integers have 63 bits. A text is bounded and holds no control
+        character: a file can hold some that no command line can.
+
+        Args:
+            key: The key.
+            kind: `bool`, `int`, `float`, which takes integers too, or `str`.
+            noun: The type in words, for errors.
+            is_list: Whether several values are allowed.
+        """
+        given = self._value(key)
+        several = given if is_list and given and isinstance(given, list) else [given]
+        for value in several:
+            if not _is_of_kind(value, kind):
+                wanted = f"{noun}, or a list of such" if is_list else noun
+                raise self.error(f"{self.name(key)} must be {wanted}, not {_shown.repr(value)}")
+            if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+                raise self.error(f"{self.name(key)} has {len(value):,} characters, over {_LONGEST_TEXT:,}")
+            if isinstance(value, str) and harmless(value) != value:
+                raise self.error(f"{self.name(key)} holds a control character: {_shown.repr(value)}")
+        return several
+
     def table(self, key: str) -> Table:
         """Return the table below a key."""
         return self._below(key, self._value(key))
@@ -245,6 +272,16 @@ def parse_json(text: str, source: str, hint: str = "") -> Table:
     if not isinstance(values, dict):
         raise InputError(f"{source}: `the document` must be an object, not {_shown.repr(values)}", hint)
     return _document(values, source, hint, "object")
+
+
+def _is_of_kind(value: object, kind: type) -> bool:
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
+    if kind is str:
+        return isinstance(value, str)
+    if isinstance(value, int):
+        return abs(value) <= _MOST_COUNT
+    return kind is float and isinstance(value, float) and abs(value) <= _MOST_NUMBER
 
 
 def _words(error: Exception) -> str:

@@ -300,18 +300,19 @@ def test_no_pull_request_turns_its_own_gate_green(base: str, tmp_path: Path, git
         ROOFLENS_COMPARE_NVTX="nothing",
         ROOFLENS_COMPARE_FLOOR="1000s",
         ROOFLENS_COMPARE_ANYWAY="1",
+        ROOFLENS_NO_SETTINGS="0",
         ROOFLENS_MAX_UNPACKED="1",
     )
     assert runner.run() == 5, runner.log
     (comment,) = github.comments  # type: ignore[attr-defined]
     assert (
         "The gate looked at 1 kernel of 1 program, 3 recordings before, 3 after, with `--fail-on 5% --floor 2us "
-        "--threshold 3%`."
+        "--threshold 3%`; no option comes from a file or the environment."
     ) in comment["body"]
     assert "**The gate failed**" in comment["body"]
     variables = (tmp_path / "variables").read_text().splitlines()
     kept = {line for line in variables if line.startswith(("ROOFLENS_", "PYTHON"))}
-    assert kept == {"PYTHONSAFEPATH=1"}
+    assert kept == {"ROOFLENS_NO_SETTINGS=1", "PYTHONSAFEPATH=1"}
     assert not pwned.exists(), pwned.read_text()
 
 
@@ -398,7 +399,7 @@ def test_the_files_are_what_github_and_gitlab_take(file: str, schema: str) -> No
 def test_the_examples_call_what_there_is(file: str) -> None:
     """The example uses existing inputs of the action, and existing options of commands."""
     text = (ROOT / "examples" / "ci" / file).read_text(encoding="utf-8")
-    for command, options in re.findall(r"rooflens (\w+)([^\n]*)", text):
+    for command, options in re.findall(r"rooflens (?:--isolated )?(\w+)([^\n]*)", text):
         if command in {"compare", "collect"}:
             shown = CliRunner().invoke(main, [command, "--help"]).stdout
             assert set(re.findall(r"--[a-z-]+", options.partition(" -- ")[0])) <= set(re.findall(r"--[a-z-]+", shown))

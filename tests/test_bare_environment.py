@@ -99,7 +99,7 @@ def asked(python: Path, line: str, files: dict[str, str], folder: Path) -> tuple
     """Run a command line; return its exit status, what it printed, and its messages."""
     words = [word.format(**files) for word in line.split()]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    command = [str(python), "-m", "rooflens", *words]
+    command = [str(python), "-m", "rooflens", "--isolated", *words]
     done = subprocess.run(  # noqa: S603 - ours
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )

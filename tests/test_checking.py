@@ -113,3 +113,20 @@ def test_a_key_of_very_many_parts_is_refused_unread(key: str) -> None:
     """A dotted key is counted before it is parsed, which would take minutes for a line of 400 kB."""
     with pytest.raises(InputError, match=re.escape("`x.toml`: nested too deeply")):
         parse_toml(f"{key} = 1", "`x.toml`")
+
+
+def test_a_value_has_its_type_and_no_other() -> None:
+    """Values come as a list; a truth value is no number, and an integer of any size can be shown."""
+    table = Table("x", {"n": [1, 2], "yes": True, "many": 16**5000, "long": "x" * 20_000, "nul": "a\0", "deep": [[1]]})
+    assert table.values_of("n", int, "a number", is_list=True) == [1, 2]
+    assert table.values_of("yes", bool, "true or false") == [True]
+    for key, kind, said in (
+        ("n", int, "`n` must be a value, not [1, 2]"),
+        ("yes", int, "`yes` must be a value, not true"),
+        ("many", int, "`many` must be a value, not an integer of 20,001 bits"),
+        ("long", str, "`long` has 20,000 characters, over 16,384"),
+        ("nul", str, "`nul` holds a control character"),
+        ("deep", int, "`deep` must be a value, not [[1]]"),
+    ):
+        with pytest.raises(InputError, match=re.escape(said)):
+            table.values_of(key, kind, "a value")

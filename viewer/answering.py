@@ -54,7 +54,7 @@ def run(*arguments: str) -> tuple[int, str, str]:
     out, messages = _Bytes(), _Bytes()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(messages):
         try:
-            status = main([*arguments], standalone_mode=False, prog_name="rooflens")
+            status = main(["--isolated", *arguments], standalone_mode=False, prog_name="rooflens")
         except SystemExit as ended:
             status = ended.code
     return int(status or 0), out.text(), messages.text()

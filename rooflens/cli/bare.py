@@ -67,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
+    words = [*words[1:]] if words[:1] == ["--isolated"] else words  # no settings are read here anyway
     name, rest = (words[0], list(words[1:])) if words else ("--help", [])
     if name in {"-h", "--help"}:
         echo(_HELP, nl=False)

@@ -513,7 +513,8 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
         return []
     _announce(plan)
     skipped = ("--no-trial", "--no-unprofiled")
-    rank = (sys.executable, "-m", "rooflens", "collect")
+    # Isolated: what settings decided is among the options.
+    rank = (sys.executable, "-m", "rooflens", "--isolated", "collect")
     own = (*rank, *_repeated(options), *skipped, "-o", str(output), "--")
     with Shown() as shown:
         if not options["no_trial"]:

@@ -105,7 +105,15 @@ class _Group(NamedGroup):
         name, command, rest = self._meant(ctx, args)
         if name is None or command is None or ctx.resilient_parsing:
             return name, command, rest
-        return self._as_meant(ctx, ALIASES.get(name, name), command, rest)
+        from rooflens.cli.settings import PREFIX, use_file, with_names
+
+        name, command, rest = self._as_meant(ctx, ALIASES.get(name, name), command, rest)
+        if ctx.params["isolated"]:
+            ctx.auto_envvar_prefix = None  # which is what click names the variables of a command's options after
+        else:
+            use_file(ctx, command, name, COMMANDS)
+        prefix = ctx.auto_envvar_prefix and f"{PREFIX}_{name.upper()}"
+        return name, with_names(command, prefix), rest
 
     def _as_meant(
         self, ctx: click.Context, name: str, command: click.Command, rest: list[str]
@@ -176,16 +184,25 @@ _TOLD = {
 @click.group(
     cls=_Group,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "ROOFLENS"},
 )
-@click.version_option(__version__, prog_name="rooflens")
+@click.version_option(__version__, prog_name="rooflens", allow_from_autoenv=False)
+@click.option(
+    "--isolated",
+    is_flag=True,
+    envvar="ROOFLENS_NO_SETTINGS",
+    allow_from_autoenv=False,
+    help="Take no defaults from files or the environment, as with ROOFLENS_NO_SETTINGS=1.",
+)
 @click.pass_context
-def main(ctx: click.Context) -> None:
+def main(ctx: click.Context, *, isolated: bool) -> None:  # noqa: ARG001 - `resolve_command` asks it
     """See what limits every GPU kernel.
 
     Opens Nsight Compute reports, computes arithmetic intensity and positions on the hierarchical roofline, and says for
     each kernel what bounds it, how far it is from that limit, and which move can help. `rooflens REPORT` is short for
-    `rooflens analyze REPORT`, `rooflens diff` for `rooflens compare`, and `--json` for `--format json`.
+    `rooflens analyze REPORT`, `rooflens diff` for `rooflens compare`, and `--json` for `--format json`. Defaults of
+    options come from `rooflens.toml`, from `[tool.rooflens]` in pyproject.toml, and from `ROOFLENS_COMMAND_OPTION`,
+    unless --isolated turns that off; a gate (`compare --fail-on`) takes them from its line alone.
     """
     if ctx.invoked_subcommand is None:
         from rooflens.cli.welcome import welcome

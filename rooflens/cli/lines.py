@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.cli.console import say
-from rooflens.cli.given import option_names
+from rooflens.cli.settings import option_names
 from rooflens.cli.usage import is_report
 from rooflens.meant import BY_COMMAND, BY_OPTION
 

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import show_error
+from rooflens.cli.settings import say_defaults
 from rooflens.errors import UnknownNameError, UsageError
 from rooflens.format import harmless
 
@@ -119,7 +120,12 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
 
 
 class Command(click.Command):
-    """A command whose help lists options by how common they are."""
+    """A command that names defaults that nobody typed, and whose help lists options by how common they are."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and say first which options nobody typed."""
+        say_defaults(ctx)
+        return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options; if there are few, without headings."""

@@ -21,6 +21,29 @@ _VALUE = re.compile(rb'": ("(?:[^"\\]|\\.)*"|[-\w.]+)')
 _VALUES = (b"null", b"-1", b"1e999", b"NaN", b"true", b'"\\q"', b'"\xff"', b"[]", b"{}", b"[[[[]]]]", b"9" * 400)
 _CELLS = ("", '"', "nan", "inf", "-1", "1e999", "0x1p3", "1,234,567", "1.234,5", "n/a", "\0", "\r", "\ufeff", "9" * 400)
 
+_SETTINGS = (
+    *(
+        '"x"',
+        '""',
+        '"5%"',
+        '"-1"',
+        '"\\u0000"',
+        '"a,b"',
+        "1",
+        "-1",
+        "0",
+        "1.5",
+        "inf",
+        "-inf",
+        "nan",
+        "true",
+        "false",
+        "[]",
+    ),
+    *("[1, 2]", '["a", 1]', "[[1]]", "{}", "{ a = 1 }", "1979-05-27", "07:32:00", "1979-05-27T07:32:00Z", "9" * 400),
+    *('"' + "x" * 70_000 + '"', "[" * 3000 + "]" * 3000),
+)
+"""Values of settings: each kind that TOML has, and some that nobody means."""
 _ARGUMENTS = (
     *("True", "False", "None", "-1", "0", "1", "inf", "nan", "1e999", "1j", "...", "''", "b''", "{}", "[]", "[0, 0]"),
     *("[1, 1]", "[-1]", "[True, False, True]", "[[1], [2]]", "[1e400, 'a']", "(", "[" * 300, "9" * 5000, "\0", "x"),
@@ -116,6 +139,22 @@ def mutated_operands(data: bytes, chance: Random) -> bytes:
     else:
         args[key][at] = [chance.choice(_SIZES) for _ in range(chance.randrange(6))]
     return json.dumps(trace).encode()
+
+
+def mutated_settings(data: bytes, chance: Random) -> bytes:
+    """Mutate settings: a value of any kind, a line or table elsewhere, or any of its bytes."""
+    lines = data.split(b"\n")
+    at, other = chance.randrange(len(lines)), chance.randrange(len(lines))
+    kind = chance.randrange(8)
+    if kind == 0:
+        return mutated_bytes(data, chance)
+    if kind == 1:
+        lines.insert(at, lines[other])
+    elif kind == 2:
+        del lines[at]
+    else:
+        lines[at] = lines[at].partition(b"=")[0] + b"= " + chance.choice(_SETTINGS).encode()
+    return b"\n".join(lines)
 
 
 def mutated_code(data: bytes, chance: Random) -> bytes:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import re
 import sys
+from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from click import Choice, Context, Group, Option
+from click.testing import CliRunner
 from fuzzing.mutate import (
     mutated_bytes,
     mutated_code,
     mutated_json,
     mutated_operands,
     mutated_report,
+    mutated_settings,
     mutated_store,
     mutated_table,
     packed_files,
@@ -31,6 +35,8 @@ from support.traces import host, kernel, write_trace
 from support.traces import launch as launched_at
 
 from rooflens.analyzing import analyze_store, read_timeline
+from rooflens.cli.group import main
+from rooflens.cli.settings import NOT_IN_FILES, option_names
 from rooflens.errors import InputError
 from rooflens.ingest.exports.read import read_export
 from rooflens.ingest.exports.tables import is_export
@@ -77,6 +83,14 @@ _SYNTHETIC = Path(__file__).parents[2] / "fixtures" / "synthetic"
 _READERS = (chrome, nsys, operators)
 _STORED = re.compile(r"[a-z]+/[0-9a-f]{64}\.parquet")
 _REPORT = str(_SYNTHETIC / "attention.synthetic.ncu-rep")
+_LINES = {
+    "analyze": (_REPORT,),
+    "explain": (_REPORT,),
+    "compare": (_REPORT, _REPORT),
+    "predict": ("all-reduce", "--bytes", "1048576", "--gpus", "8"),
+    "collect": ("--dry-run", "--chip", "gh100", "saxpy"),
+}
+"""Command -> what it is given besides its settings: nothing is written or run, whatever they say."""
 
 
 class Target(NamedTuple):
@@ -219,6 +233,18 @@ def read_operators(data: bytes) -> bool:
     return True
 
 
+def read_settings(data: bytes) -> bool:
+    """Run a command with these settings; whatever is wrong in them is our error."""
+    named = next((name for name in _LINES if f"[{name}".encode() in data or f".{name}".encode() in data), "analyze")
+    with TemporaryDirectory() as folder, chdir(folder):
+        Path(".git").mkdir()  # no folder above is searched
+        Path("pyproject.toml" if data.startswith(b"[tool") else "rooflens.toml").write_bytes(data)
+        done = CliRunner().invoke(main, [named, *_LINES[named]])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return not done.exit_code
+
+
 def read_store(data: bytes) -> bool:
     """Judge the reports of a store, and keep the verdicts there; all faults are our errors."""
     with TemporaryDirectory() as folder:
@@ -279,6 +305,22 @@ def _operators() -> list[bytes]:
     return seeds
 
 
+_VALUES = {"INTEGER": "300", "FLOAT": "2.5", "BOOLEAN": "false"}
+_GIVEN = {
+    "gpu": '"H200"',
+    "columns": '"kernel,time"',
+    "fail-on": '"5%"',
+    "floor": '"2us"',
+    "threshold": '"2%"',
+    "kernel": '"*"',
+    "detail": '"quick"',
+}
+
+
+_OF_OTHERS = {"by", "max-tokens", "link", "network-gb-per-s"}
+"""Options that a command refuses without another one, or for another kind of what it is about."""
+
+
 def _summaries() -> list[bytes]:
     """Return what PyTorch's profiler and nsys print at the end."""
     rows = [
@@ -291,6 +333,28 @@ def _summaries() -> list[bytes]:
     shapes = averages([(*row, "[[64, 32], [32, 16]]") for row in rows], (*AVERAGES, "Input Shapes"))
     texts = (averages(rows), shapes, column(KERN_SUM, kernels), separated(MEM_SUM, copies, "cuda_gpu_mem_time_sum"))
     return [text.encode() for text in (*texts[:3], texts[2] + texts[3])]
+
+
+def _settings() -> list[bytes]:
+    seeds = []
+    for name in _LINES:
+        command = main.get_command(Context(main), name)
+        if isinstance(command, Group):
+            command = command.get_command(Context(command), _LINES[name][0])
+        assert command is not None
+        options = {key: one for key, one in option_names(command).items() if key not in NOT_IN_FILES | _OF_OTHERS}
+        lines = [f"{key} = {given}" for key, one in options.items() if (given := _setting(key, one)) is not None]
+        seeds += ["\n".join([f"[{table}{name}]", *lines, ""]).encode() for table in ("", "tool.rooflens.")]
+    return seeds
+
+
+def _setting(key: str, option: Option) -> str | None:
+    """Return a value that an option takes in a file; None if it needs a file of its own, or another option."""
+    if key in _GIVEN:
+        return f"[{_GIVEN[key]}]" if option.multiple else _GIVEN[key]
+    if isinstance(option.type, Choice):
+        return f'"{option.type.choices[0]}"'
+    return next((value for kind, value in _VALUES.items() if kind.casefold() in option.type.name), None)
 
 
 def _stores() -> list[bytes]:
@@ -317,6 +381,7 @@ TARGETS = {
     "code": Target(read_code, mutated_code, _codes),
     "operators": Target(read_operators, mutated_operands, _operators),
     "summaries": Target(read_operators, mutated_table, _summaries),
+    "settings": Target(read_settings, mutated_settings, _settings),
     "counters": Target(read_counters, mutated_json, _counters),
     "store": Target(read_store, mutated_store, _stores),
 }

@@ -153,7 +153,7 @@ def native(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str
         for file in files:
             shutil.copy(file, tmp_path)
         written = ["-o", output, "--force"] if output else []
-        given = [*arguments, "--reader", "direct", *written, *(file.name for file in files)]
+        given = ["--isolated", *arguments, "--reader", "direct", *written, *(file.name for file in files)]
         done = CliRunner().invoke(main, given)
         assert done.exit_code == 0, done.stderr
         return (tmp_path / output).read_text("utf-8") if output else done.stdout

@@ -11,7 +11,6 @@ from click.core import ParameterSource
 
 from rooflens.addresses import shown
 from rooflens.cli.console import check_output, deliver, say, show_bugs, show_failures, with_output
-from rooflens.cli.given import given_options
 from rooflens.cli.loading import (
     GPU,
     KERNEL,
@@ -24,6 +23,7 @@ from rooflens.cli.loading import (
     traces_of,
     with_wanted,
 )
+from rooflens.cli.settings import given_options, refuse_defaults
 from rooflens.cli.usage import Command, completed_by_files, examples
 from rooflens.errors import GateFailedError, InputError, UsageError
 from rooflens.format import count
@@ -115,7 +115,10 @@ def compare(
     from rooflens.report.words.change import looked_at
     from rooflens.writing.answers import of_comparison, of_program_comparison
 
-    given = given_options(click.get_current_context())
+    ctx = click.get_current_context()
+    if fail_on is not None:
+        refuse_defaults(ctx, "a gate")
+    given = given_options(ctx)
     style = check_output(output, style, FORMATS, "compare.html", force=force)
     gate = _gate(fail_on, floor, per_kernel=per_kernel)
     smallest = parse_per_cent(threshold, "--threshold")

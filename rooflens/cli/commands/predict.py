@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from rooflens.cli.console import check_output, deliver, echo, finish, say, show_failures, with_output
 from rooflens.cli.lines import with_options, with_sizes
+from rooflens.cli.settings import PREFIX, say_defaults, with_names
 from rooflens.cli.usage import GPUS, NamedGroup, completed_by, is_report
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.format import some
@@ -51,13 +52,14 @@ class _Operations(NamedGroup):
             args = [the_operation(args[0]).name, *args[1:]]
         return super().resolve_command(ctx, args)
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         from rooflens.model.predict.operations import OPERATIONS
 
         operation = OPERATIONS.get(name)
         if operation is None:
             return None
-        return _command(operation)
+        prefix = ctx.auto_envvar_prefix and f"{PREFIX}_PREDICT_{name}".replace("-", "_").upper()
+        return with_names(_command(operation), prefix)
 
 
 class _OperationCommand(click.Command):
@@ -75,6 +77,11 @@ class _OperationCommand(click.Command):
             example = " ".join([f"{ctx.command_path}", *["4096"] * len(missing)])
             help_of = f"`{ctx.command_path} --help` lists what there is"
             raise UsageError(f"missing {options} {', '.join(missing)}", f"for example `{example}`; {help_of}") from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Predict, and say first which options nobody typed."""
+        say_defaults(ctx)
+        return super().invoke(ctx)
 
 
 def _types() -> Iterable[str]:

@@ -269,6 +269,7 @@ GATE = fixed(
 GIVEN = fixed(
     Key("option", TEXT, "its name on the command line, without dashes"),
     Key("values", TEXTS, "as they are typed; none for a flag"),
+    Key("source", TEXT, "`command line`, or the file or environment variable that it comes from"),
 )
 
 UNPAIRED = fixed(Key("where", TEXT, "the side that has them"), Key("programs", TEXTS, "that another side lacks"))
@@ -292,7 +293,7 @@ COMPARISON = fixed(
     Key(
         "options",
         items(GIVEN),
-        "what the command was given, but for how it is written",
+        "what the command was given and by whom, but for how it is written",
         value=attrgetter("given"),
     ),
 )

@@ -23,7 +23,7 @@ from rooflens.format import (
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change
 from rooflens.model.compare.findings import changed_findings, findings_sentence
 from rooflens.model.compare.gate import Gated
-from rooflens.model.compare.given import Given
+from rooflens.model.compare.given import Given, defaults_words
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.loops import LoopChange, changed_loops
 from rooflens.model.compare.pairing import Unpaired
@@ -116,12 +116,14 @@ def comparison_document(
 ) -> Document:
     """Show the gate's outcome, the ladder of a program with more than two sides, else how its kernels changed.
 
-    What a gate looked at is named.
+    Defaults that nobody typed are named, and what a gate looked at.
     """
     drawn = {id(one.comparison): one for one in programs(_drawn_pairs(ladders))[:MAX_DRAWN_PROGRAMS]}
     blocks = [*(gate_document(gated) if gated else ())]
     if gated:
         blocks.append(paragraph(f"The gate looked at {looked_at(ladders, given)}."))
+    elif defaults := defaults_words(given):
+        blocks.append(paragraph(f"Defaults: {defaults}."))
     if len(ladders) > 1 and not any(one.pairs for one in ladders):
         blocks.append(Columns(((_overview(ladders),),)))
     roofs = cache(lambda: _roofs(ladders))

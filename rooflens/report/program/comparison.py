@@ -8,7 +8,7 @@ from typing import Any
 
 from rooflens.format import bare_intensity, count, cut_middle, duration, percent, plain_name
 from rooflens.model.compare.gate import Gated
-from rooflens.model.compare.given import Given
+from rooflens.model.compare.given import Given, defaults_words
 from rooflens.model.keys import short_names
 from rooflens.model.program.comparison import (
     Amount,
@@ -162,6 +162,8 @@ def _blocks(comparison: ProgramComparison, gated: Gated | None, given: Sequence[
     if gated:
         yield from gate_document(gated)
         yield paragraph(f"The gate looked at {looked_at(comparison, given)}.")
+    elif defaults := defaults_words(given):
+        yield paragraph(f"Defaults: {defaults}.")
     yield Paragraph((headline(comparison),), "answer")
     yield Paragraph(tuple(_facts(comparison)), "facts")
     ranks = _ranks(comparison)

@@ -168,7 +168,7 @@ COMPARISON = fixed(
     Key("ranks", items(RANK), "of both sides; empty for one timeline each", value=attrgetter("comparison.ranks")),
     Key("warnings", TEXTS, "what to keep in mind", value=attrgetter("comparison.warnings")),
     Key("gate", nullable(GATE), "what it found; null without one", value=attrgetter("gated")),
-    Key("options", items(GIVEN), "what the command was given", value=attrgetter("given")),
+    Key("options", items(GIVEN), "what the command was given, and by whom", value=attrgetter("given")),
 )
 """Everything that is written of a comparison of timelines."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rooflens.format import count, significant
 from rooflens.model.compare.causes import causes_words, shared_words
 from rooflens.model.compare.compare import AS_FAST, Change, Timing
-from rooflens.model.compare.given import Given
+from rooflens.model.compare.given import Given, defaults_words
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis
@@ -19,7 +19,7 @@ NO_CAUSE = "no counter says why"
 
 
 def looked_at(ladders: Sequence[Ladder], given: Sequence[Given]) -> str:
-    """Say what a gate looked at: `12 kernels of 1 program, 3 recordings before, 3 after, ...`."""
+    """Say what a gate looked at, and by whose choice: `12 kernels of 1 program, 3 recordings before, 3 after, ...`."""
     ends = [one.each[-1] for one in ladders]
     before, after = (sum(len(getattr(one, side).recordings) for one in ends) for side in ("base", "head"))
     return (
@@ -29,8 +29,9 @@ def looked_at(ladders: Sequence[Ladder], given: Sequence[Given]) -> str:
 
 
 def asked_words(given: Sequence[Given]) -> str:
-    """Say what a command was asked: `with --fail-on 5%`."""
-    return f"with `{' '.join(one.typed for one in given)}`"
+    """Say what a command was asked, and by whom: `with --fail-on 5%; no option comes from ...`."""
+    asked = " ".join(one.typed for one in given if one.is_typed)
+    return f"with `{asked}`; {defaults_words(given) or 'no option comes from a file or the environment'}"
 
 
 def timing_words(timing: Timing, threshold: float) -> str:

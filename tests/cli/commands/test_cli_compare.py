@@ -325,6 +325,87 @@ def test_a_floor_holds_the_gate_and_every_format_says_so(base: Path, tmp_path: P
     assert words in page.read_text().replace("\u00a0", " ")
 
 
+_HOSTILE = {
+    "kernel": "nothing*",
+    "nvtx": "nothing",
+    "threshold": "90%",
+    "timeline": "other.sqlite",
+    "gpu": "a100",
+    "reader": "direct",
+    "anyway": True,
+    "fail-on": "90%",
+    "floor": "1s",
+    "per-kernel": True,
+}
+"""Options by which somebody else could turn a gate green."""
+
+
+def test_what_decides_a_gate_comes_from_its_command_line_alone(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any other option from a file or the environment is an error that names it; `--isolated` leaves out both."""
+    head = record(tmp_path / "head", [1_100_000, 1_110_000, 1_120_000])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".git").mkdir()
+    wrong = []
+    for option, value in _HOSTILE.items():
+        for source, table in (("rooflens.toml", "compare"), ("pyproject.toml", "tool.rooflens.compare"), ("", "")):
+            name = source or f"ROOFLENS_COMPARE_{option.replace('-', '_').upper()}"
+            with monkeypatch.context() as patch:
+                if source:
+                    (tmp_path / source).write_text(f"[{table}]\n{option} = {json.dumps(value)}\n")
+                else:
+                    patch.setenv(name, str(value))
+                typed = ["--fail-on", "5%"] if option != "fail-on" or source else []
+                done = run("compare", base, head, *typed)
+                is_named = name in done.stderr and f"--{option}" in done.stderr
+                wrong += [] if done.exit_code in {1, 2} and is_named else [(name, option, done.stderr)]
+                alone = run("--isolated", "compare", base, head, "--fail-on", "5%")
+                patch.setenv("ROOFLENS_NO_SETTINGS", "1")
+                quiet = run("compare", base, head, "--fail-on", "5%")
+                wrong += [] if (alone.exit_code, quiet.exit_code) == (5, 5) else [(name, option, alone.stderr)]
+            if source:
+                (tmp_path / source).unlink()
+    assert wrong == []
+
+
+def test_every_answer_names_the_defaults_that_nobody_typed(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Terminal, JSON, Markdown and page say what sets an option that nobody typed, or for a gate that nothing does."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "rooflens.toml").write_text('[compare]\nthreshold = "50%"\nkernel = ["*triad*", "@me"]\n')
+    monkeypatch.setenv("ROOFLENS_COMPARE_READER", "direct")
+    said = (
+        "`rooflens.toml` sets `--kernel '*triad*' --kernel @me --threshold 50%`",
+        "`ROOFLENS_COMPARE_READER` sets `--reader direct`",
+    )
+    for command in ("compare", "diff"):
+        done = run(command, base, base)
+        assert all(words in done.stderr for words in said), done.stderr
+    assert compared(base, base)["options"] == [
+        {"option": "kernel", "values": ["*triad*", "@me"], "source": "rooflens.toml"},
+        {"option": "threshold", "values": ["50%"], "source": "rooflens.toml"},
+        {"option": "reader", "values": ["direct"], "source": "ROOFLENS_COMPARE_READER"},
+    ]
+    markdown = run("compare", base, base, "--format", "md").stdout
+    assert all(words in markdown for words in said)
+    run("compare", base, base, "-o", "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<code>ROOFLENS_COMPARE_READER</code> sets <code>--reader direct</code>" in page
+    (tmp_path / "rooflens.toml").write_text('[compare]\nformat = "md"\n')
+    gated = run("compare", base, base, "--fail-on", "5%", "--kernel", "*triad*")
+    assert gated.exit_code == 2
+    monkeypatch.delenv("ROOFLENS_COMPARE_READER")
+    gated = run("compare", base, base, "--fail-on", "5%", "--kernel", "*triad*")
+    looked = "The gate looked at 1 kernel of 1 program, 3 recordings before, 3 after, "
+    looked += "with `--kernel '*triad*' --fail-on 5%`; "
+    assert f"{looked}`rooflens.toml` sets `--format md`." in gated.stdout
+    alone = run("--isolated", "compare", base, base, "--fail-on", "5%", "--kernel", "*triad*", "--format", "md")
+    assert f"{looked}no option comes from a file or the environment." in alone.stdout
+
+
 def test_lines_that_got_slower_are_in_the_json(fixtures: Path) -> None:
     """A comparison finds the line whose divisions cost the time, although neither report has source text."""
     pair = (fixtures / "published" / f"GPU_workshop__MW_{name}.ncu-rep" for name in ("DivToMult", "Baseline"))
