@@ -109,14 +109,9 @@ class Table:
         value = self._value(key)
         if pattern is not None and not (isinstance(value, str) and re.fullmatch(pattern, value)):
             raise self.error(f"{self.name(key)} cannot be {_shown.repr(value)}")
-        return self._nonempty_text(key, value)
-
-    def texts(self, key: str, of: str) -> tuple[str, ...]:
-        """Return a non-empty list of texts; `of` names the items in errors."""
-        values = self._value(key)
-        if not isinstance(values, list) or not values:
-            raise self.error(f"{self.name(key)} must be a list of {of}")
-        return tuple(self._nonempty_text(key, value) for value in values)
+        if not isinstance(value, str) or not value.strip():
+            raise self.error(f"{self.name(key)} must be a non-empty text, not {_shown.repr(value)}")
+        return value
 
     def one_of(self, key: str, choices: Collection[Choice]) -> Choice:
         """Return a text that is one of the choices."""
@@ -212,11 +207,6 @@ class Table:
     @property
     def _a_table(self) -> str:
         return f"an {self.noun}" if self.noun[0] in "aeiou" else f"a {self.noun}"
-
-    def _nonempty_text(self, key: str, value: Any) -> str:
-        if not isinstance(value, str) or not value.strip():
-            raise self.error(f"{self.name(key)} must be a non-empty text, not {_shown.repr(value)}")
-        return value
 
     def _value(self, key: str) -> Any:
         if key not in self.values:

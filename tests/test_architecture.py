@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, str] = {
     "writing": "errors failures files format analyzing ingest/messages ingest/metrics collect ingest/reports "
     "ingest/timelines model/* report/* workloads",
     "api": "format globs errors meant addresses files analyzing programs writing collect ingest/* model/* report/*",
-    "__main__": "cli",
+    "__main__": "cli errors",
     "cli": "format errors meant addresses checking files machine analyzing programs writing collect ingest/* model/* "
     "report/* workloads",
     "cli/commands": "format errors addresses files cli analyzing writing collect mcp ingest/* model/* report/* "

@@ -33,7 +33,6 @@ def test_what_is_right_comes_out_as_it_is() -> None:
         (lambda: TOML.check_keys(("name", "case", "kind")), "`x.toml`: missing key `kind`"),
         (lambda: TOML.table("name"), "`x.toml`: `name` must be a table, not 'a'"),
         (lambda: TOML.tables("name"), "`x.toml`: `name` must be a list of tables, not 'a'"),
-        (lambda: TOML.texts("name", "names"), "`x.toml`: `name` must be a list of names"),
         (lambda: TOML.one_of("name", ("b", "c")), "`x.toml`: `name` must be `b` or `c`, not 'a'"),
         (
             lambda: TOML.tables("case")[0].text("sizes"),

@@ -175,6 +175,14 @@ def test_python_310_collects(python310: tuple[str, ...], tmp_path: Path, gpu_mac
         assert "Python 3.11" in refused.stderr
 
 
+def test_ctrl_c_while_the_command_line_is_imported_is_no_traceback() -> None:
+    """A signal that comes before the commands are there ends quietly, with the status of one that comes later."""
+    stop = "import sys; sys.modules['rooflens.cli.group'] = type('M', (), {'__getattr__': lambda *_: stop()})()"
+    code = f"def stop():\n    raise KeyboardInterrupt\n{stop}; {RUN}"
+    done = subprocess.run([sys.executable, "-c", code, "analyze"], capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_what_ncu_wrote_is_checked_there(tmp_path: Path, gpu_machine: dict[str, str]) -> None:
     """Without any package, a report that ncu cut is refused, and the part that is kept has its kernels counted."""
     report = tmp_path / "x.ncu-rep"
