@@ -39,7 +39,7 @@ from rooflens.model.roofline.roof import SCALAR_DTYPES
 from rooflens.model.roofline.work import main_work
 from rooflens.model.unprofiled import SOURCES
 from rooflens.model.verdict_classes import BOUNDS
-from rooflens.report.words.verdict import evidence_lines, verdict_sentence
+from rooflens.report.words.verdict import done_words, evidence_lines, verdict_sentence
 
 SCHEMA_VERSION = 6
 """Version of the JSON: raised when a key is removed or changes its meaning."""
@@ -398,6 +398,11 @@ MOVE = fixed(
     Key("edit", nullable(EDIT), "the statement that it changes; null where the text of its line is not known"),
 )
 
+ROOF_REACHED = fixed(
+    Key("resource", TEXT, "`dram`, or the pipe"),
+    Key("share", NUMBER, "of its peak", "share"),
+)
+
 PHASES = fixed(
     Key("resource", TEXT, "level or pipe that is busiest on the plateau"),
     Key("share", NUMBER, "its mean share of peak there", "share"),
@@ -462,7 +467,14 @@ VERDICT = fixed(
         "done",
         TEXT_OR_NULL,
         "the roof that it has reached: only another algorithm or type gets further; null elsewhere",
-        value=lambda analysis: analysis.verdict.done or None,
+        value=lambda analysis: done_words(analysis) or None,
+    ),
+    Key(
+        "done_at",
+        nullable(ROOF_REACHED),
+        "the same as numbers; null while there is something left to win",
+        value=attrgetter("verdict.done"),
+        flat=False,
     ),
     _of_verdict("moves", items(MOVE), "what to do, first things first"),
     _of_verdict("confidence", choice(*get_args(Confidence)), "how sure the verdict is"),

@@ -927,7 +927,8 @@ class Verdict(Struct, frozen=True, gc=False):
         is_nearly_alone: The launch leaves nearly the whole GPU idle, for far longer than a launch takes.
         today: The floor with today's instructions and traffic; None if no unit or no time was measured.
         does: What it already does, and no move advises again.
-        done: The roof that it has reached, `93 % of HBM3`: only another algorithm or type gets further; else empty.
+        done: The roof that it has reached, DRAM or a pipe: only another algorithm or type gets further; None while
+            there is something left to win.
         causes: Ids of the findings that say why it waits, the first cause first; empty of another class.
         is_wait_explained: Whether these explain most of what it waits for; None of another class.
         full_for_a_while: The series named the limiter: it is full on the plateau of the run, and no unit is on average.
@@ -949,7 +950,7 @@ class Verdict(Struct, frozen=True, gc=False):
     is_nearly_alone: bool = False
     or_bound: tuple[Bound, ...] = ()
     today: UnitFloor | None = None
-    done: str = ""
+    done: Bottleneck | None = None
     does: Does = Does()
     unmeasured: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()

@@ -11,12 +11,12 @@ from pathlib import PurePath
 import pytest
 
 from rooflens.model.compare.causes import MOST_NAMED
-from rooflens.model.compare.findings import changed_findings, findings_sentence
+from rooflens.model.compare.findings import changed_findings
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.compare.ladder import ladder as pair_of
 from rooflens.model.compare.versions import found_ladders, pair_versions
 from rooflens.model.records import AnalyzedReport
-from rooflens.report.words.change import change_sentence
+from rooflens.report.words.change import change_sentence, findings_sentence
 from rooflens.report.words.headline import name_of
 from rooflens.report.words.ladder import headline, ladder_rows
 

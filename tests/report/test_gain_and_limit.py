@@ -7,7 +7,7 @@ from support.kernels import make_kernel
 from support.roofs import own_roof
 
 from rooflens.model.analyze import analyze
-from rooflens.model.records import Gain, Limit, Verdict
+from rooflens.model.records import Gain, Limit, Move, UnitFloor, Verdict
 from rooflens.report.words.gain_and_limit import (
     gain_words,
     limit_cell,
@@ -15,6 +15,7 @@ from rooflens.report.words.gain_and_limit import (
     limit_in_short,
     stage_full_words,
     time_figure,
+    today_words,
 )
 
 MEMORY = {"dram_bytes": 1.41e9, "dram_bus_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
@@ -137,3 +138,22 @@ def test_what_a_full_memory_allows_today_is_told_from_what_takes_fewer_bytes(
     verdict = replace(one.verdict, at_roof=is_full, limit=Limit(factor, 1e5, "DRAM traffic"))
     changed = replace(one, kernel=kernel, levels={**one.levels, "dram": level}, verdict=verdict)
     assert limit_in_short(changed) == said
+
+
+@pytest.mark.parametrize(
+    ("resource", "after_ns", "said"),
+    [
+        ("l2", 116e3, "today's bytes through L2 (91 % busy) take 478 \u00b5s, and the best move leaves fewer"),
+        ("l2", 478e3, "today's bytes through L2 (91 % busy) take 478 \u00b5s, and only fewer get below"),
+        ("alu", None, "today's work for the ALU pipe (91 % busy) takes 478 \u00b5s, and only less gets below"),
+        ("issue", None, "today's instructions (issue 91 % busy) take 478 \u00b5s, and only fewer get below"),
+    ],
+)
+def test_a_floor_of_today_says_whether_the_best_move_gets_below(
+    resource: str, after_ns: float | None, said: str
+) -> None:
+    """A time after the move that lies below what today's work takes is no contradiction: the move leaves less of it."""
+    moves = (Move("use larger tiles", "tile", gain=after_ns and Gain(522e3 / after_ns, after_ns)),)
+    verdict = replace(_limited(Limit(9.0, 58e3, "FP32 arithmetic", proven=True)), moves=moves)
+    verdict = replace(verdict, today=UnitFloor(resource, 0.914, 478e3))
+    assert today_words(verdict, None).replace("\u00a0", " ") == said

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from support import samples
 
-from rooflens.model.records import Analysis, Gain, Move, UnitFloor
+from rooflens.model.records import Analysis, Bottleneck, Gain, Move, UnitFloor
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.overview.headline import headline
@@ -62,7 +62,7 @@ def test_an_unknown_gain_makes_no_number() -> None:
 
 def test_a_finished_kernel_is_called_done() -> None:
     """At the roof that it cannot pass its headline begins with that."""
-    assert said(kernel(DIVISIONS, done="95 % of HBM3")) == "Done: tendencies at 95 % of HBM3, 6.19 ms"
+    assert said(kernel(DIVISIONS, done=Bottleneck("dram", 0.95))) == "Done: tendencies at 95 % of HBM2, 6.19 ms"
 
 
 def test_an_open_class_is_open_in_the_headline() -> None:

@@ -14,20 +14,16 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rooflens.format import factor, is_plural, percent, si, significant
 from rooflens.model.compare.causes import differs, filled_lanes, share_differs
-from rooflens.model.compare.compare import AS_FAST, DEFAULT_THRESHOLD, Change
+from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change
 from rooflens.model.compare.same_code import is_same_launch
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
-from rooflens.model.records import FAR, Analysis, Finding, Kernel, Limit, ratio
+from rooflens.model.records import Analysis, Finding, Kernel, Limit, ratio
 from rooflens.model.verdict.limit import local_part
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
 What = Literal["gone", "changed", "new"]
-
-MOST_SAID = 3
-"""Findings that a sentence names; the rest are only counted."""
 
 _NEEDS: Mapping[str, frozenset[str]] = {
     rule.id: frozenset(name for group in (*rule.needs, *rule.hints) for name in group) for rule in RULES
@@ -51,9 +47,6 @@ _LESS_IS_BETTER = frozenset(
 _LESS_BY_FORM = re.compile(r"stall_\w+_cycles|\w+ stalls|busiest .+ over the mean")
 """Evidence that measures what is wrong, so that more of it is better, or less. All else is a size that goes with it:
 what a block takes, how many blocks or stores there are, what another unit does. It may do either, and tells no news."""
-
-_WITH_PREFIX = 1e5
-"""Amounts from here on are written with a prefix: `1.24 G to 220 M operations`."""
 
 
 class Number(Struct, frozen=True):
@@ -317,74 +310,3 @@ def _value(name: str, finding: Finding | None, kernel: Kernel) -> float | None:
         return stated[name]
     read = _WITHOUT_FINDING.get(name)
     return read(kernel) if read else kernel.counters.get(name)
-
-
-def findings_sentence(found: FindingChanges | None) -> str:
-    """Write what became of the findings, as `uncoalesced loads gone: 31 to 4 sectors a request`, and of the forecast.
-
-    Empty if nothing did.
-    """
-    if found is None or not found.changes:
-        return ""
-    said = [_words(one) for one in found.changes[:MOST_SAID]]
-    more = len(found.changes) - len(said)
-    return "; ".join(filter(None, (*said, f"{more} more" if more > 0 else "", _reached(found))))
-
-
-def _reached(found: FindingChanges) -> str:
-    """Set the speed-up against the forecast and the limit, where a finding that cost time went.
-
-    `1.8x reached, 1.3x was predicted, the limit was 1.9x`
-    """
-    forecast, limit = found.forecast, found.limit
-    if forecast and forecast.is_back:
-        return f"undoing it: {factor(forecast.predicted)} predicted, {factor(forecast.reached)} measured"
-    if found.reached is None or found.reached <= 1 + AS_FAST or not any(one.eased for one in found.changes):
-        return ""
-    said = [f"{factor(found.reached)} reached"]
-    if forecast:
-        said.append(f"{factor(forecast.predicted)} was predicted")
-    if limit.over_floor is not None:
-        said.append(_against_limit(found.reached, limit, limit.over_floor))
-    return ", ".join(said) if len(said) > 1 else ""
-
-
-def _against_limit(reached: float, limit: Limit, most: float) -> str:
-    if reached > most and differs(most, reached):
-        beaten = f"limit of {factor(most)}: its work" if limit.proven else f"{factor(most)} at its traffic: that"
-        return f"more than the {beaten} changed"
-    if limit.far:
-        return f"the limit was over {factor(FAR)}"
-    return f"the limit was {factor(most)}" if limit.proven else f"at its traffic {factor(most)} at most"
-
-
-def _words(change: FindingChange) -> str:
-    """Say a finding: `fp64 divisions no longer matter: 1.24 G to 220 M operations`."""
-    return _became(change) + (f": {_number(change.shown)}" if change.shown else "")
-
-
-def _became(change: FindingChange) -> str:
-    title = change.finding.title
-    if change.what != "changed":
-        return f"{title} {change.what}"
-    matter = "matter" if is_plural(title) else "matters"
-    if change.eased and change.became == "worse":
-        return f"{title} worse, but other things cost more now"
-    if change.eased:
-        return f"{title.removeprefix('low ')} no longer {matter}"
-    if change.began and change.became != "better":
-        return f"{title} now {matter}"
-    return f"{title} {change.became or 'changed'}"
-
-
-def _number(number: Number) -> str:
-    """Format a finding's number as `BASE to HEAD`, or the one value there is."""
-    known = [value for value in (number.before, number.after) if value is not None]
-    if number.unit == "share":
-        return f"{number.name.replace('_', ' ')} {' to '.join(map(percent, known))}"
-    space = "" if number.unit == "x" else " "
-    return f"{' to '.join(_amount(value) for value in known)}{space}{number.unit}".strip()
-
-
-def _amount(value: float) -> str:
-    return significant(value) if value < _WITH_PREFIX else si(value, "").strip()

@@ -29,7 +29,7 @@ from rooflens.model.verdict.bottleneck import (
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
-from rooflens.model.verdict.done import NEEDLESS_BYTES, done_words
+from rooflens.model.verdict.done import NEEDLESS_BYTES, roof_reached
 from rooflens.model.verdict.facts import Facts, room_of
 from rooflens.model.verdict.library import caller_moves
 from rooflens.model.verdict.limit import find_limit, floor_of_today
@@ -236,7 +236,7 @@ def make_verdict(facts: Facts, findings: Sequence[Finding]) -> Verdict:
         or_bound=facts.or_bound,
         today=floor_of_today(facts),
         does=facts.does,
-        done=done_words(facts, findings),
+        done=roof_reached(facts, findings),
         unmeasured=facts.unmeasured,
         causes=tuple(held_once(cause.id) for cause in causes),
         is_wait_explained=not unmeasured if is_latency else None,

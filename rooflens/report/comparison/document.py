@@ -21,7 +21,7 @@ from rooflens.format import (
     plain_name,
 )
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change
-from rooflens.model.compare.findings import changed_findings, findings_sentence
+from rooflens.model.compare.findings import changed_findings
 from rooflens.model.compare.gate import Gated
 from rooflens.model.compare.given import Given, defaults_words
 from rooflens.model.compare.ladder import Ladder
@@ -66,7 +66,7 @@ from rooflens.report.document import (
 from rooflens.report.overview.document import of_ladder
 from rooflens.report.path.chart import PageRoofs, path_chart
 from rooflens.report.path.placing import has_path
-from rooflens.report.words.change import change_sentence, kernel_names, looked_at, total_sentence
+from rooflens.report.words.change import change_sentence, findings_sentence, kernel_names, looked_at, total_sentence
 from rooflens.report.words.inside import loop_place
 from rooflens.report.words.ladder import (
     KERNELS_SHOWN,

@@ -29,6 +29,7 @@ from rooflens.report.words.headline import (
 )
 from rooflens.report.words.ladder import headline as ladder_headline
 from rooflens.report.words.ladder import program_headline
+from rooflens.report.words.verdict import done_words
 
 ONLY_FILLS = "Only kernels that fill inputs: yours is not in this report"
 
@@ -71,7 +72,7 @@ def _form(kernel: KernelSummary) -> Form:
     if wins := _wins(kernel, best.gain if best else None, after):
         return wins
     if analysis.verdict.done:
-        return Done(analysis.verdict.done, _time(kernel))
+        return Done(done_words(analysis), _time(kernel))
     if analysis.verdict.bound == "unknown":
         return Uncounted(_time(kernel))
     return Limited(_time(kernel), walls_of(analysis), after)

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rooflens.format import count, significant
-from rooflens.model.compare.causes import causes_words, shared_words
+from rooflens.format import count, factor, is_plural, percent, si, significant
+from rooflens.model.compare.causes import causes_words, differs, shared_words
 from rooflens.model.compare.compare import AS_FAST, Change, Timing
+from rooflens.model.compare.findings import FindingChange, FindingChanges, Number
 from rooflens.model.compare.given import Given, defaults_words
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.keys import short_names
-from rooflens.model.records import Analysis
+from rooflens.model.records import FAR, Analysis, Limit
 from rooflens.model.roofline.unit_names import limiter_words
 from rooflens.model.same_work import UnitTime, Work, time_per_work
 from rooflens.report.words.gain_and_limit import share_words
 
 NO_CAUSE = "no counter says why"
+
+_MOST_NAMED = 3
+"""Findings that a sentence names; the rest are only counted."""
+_WITH_PREFIX = 1e5
+"""Amounts from here on are written with a prefix: `1.24 G to 220 M operations`."""
 
 
 def looked_at(ladders: Sequence[Ladder], given: Sequence[Given]) -> str:
@@ -161,3 +167,74 @@ def kernel_names(comparison: Ladder) -> dict[str, str]:
     of_changes = (one.kernel.name for change in comparison.changes for one in (change.base, change.head) if one)
     of_kernels = (rung.analysis.kernel.name for one in comparison.kernels for rung in one.present if rung.analysis)
     return short_names((*of_changes, *of_kernels))
+
+
+def findings_sentence(found: FindingChanges | None) -> str:
+    """Write what became of the findings, as `uncoalesced loads gone: 31 to 4 sectors a request`, and of the forecast.
+
+    Empty if nothing did.
+    """
+    if found is None or not found.changes:
+        return ""
+    said = [_finding_words(one) for one in found.changes[:_MOST_NAMED]]
+    more = len(found.changes) - len(said)
+    return "; ".join(filter(None, (*said, f"{more} more" if more > 0 else "", _reached(found))))
+
+
+def _reached(found: FindingChanges) -> str:
+    """Set the speed-up against the forecast and the limit, where a finding that cost time went.
+
+    `1.8x reached, 1.3x was predicted, the limit was 1.9x`
+    """
+    forecast, limit = found.forecast, found.limit
+    if forecast and forecast.is_back:
+        return f"undoing it: {factor(forecast.predicted)} predicted, {factor(forecast.reached)} measured"
+    if found.reached is None or found.reached <= 1 + AS_FAST or not any(one.eased for one in found.changes):
+        return ""
+    said = [f"{factor(found.reached)} reached"]
+    if forecast:
+        said.append(f"{factor(forecast.predicted)} was predicted")
+    if limit.over_floor is not None:
+        said.append(_against_limit(found.reached, limit, limit.over_floor))
+    return ", ".join(said) if len(said) > 1 else ""
+
+
+def _against_limit(reached: float, limit: Limit, most: float) -> str:
+    if reached > most and differs(most, reached):
+        beaten = f"limit of {factor(most)}: its work" if limit.proven else f"{factor(most)} at its traffic: that"
+        return f"more than the {beaten} changed"
+    if limit.far:
+        return f"the limit was over {factor(FAR)}"
+    return f"the limit was {factor(most)}" if limit.proven else f"at its traffic {factor(most)} at most"
+
+
+def _finding_words(change: FindingChange) -> str:
+    """Say a finding: `fp64 divisions no longer matter: 1.24 G to 220 M operations`."""
+    return _became(change) + (f": {_number(change.shown)}" if change.shown else "")
+
+
+def _became(change: FindingChange) -> str:
+    title = change.finding.title
+    if change.what != "changed":
+        return f"{title} {change.what}"
+    matter = "matter" if is_plural(title) else "matters"
+    if change.eased and change.became == "worse":
+        return f"{title} worse, but other things cost more now"
+    if change.eased:
+        return f"{title.removeprefix('low ')} no longer {matter}"
+    if change.began and change.became != "better":
+        return f"{title} now {matter}"
+    return f"{title} {change.became or 'changed'}"
+
+
+def _number(number: Number) -> str:
+    """Write a number on both sides, or on the one that has it."""
+    known = [value for value in (number.before, number.after) if value is not None]
+    if number.unit == "share":
+        return f"{number.name.replace('_', ' ')} {' to '.join(map(percent, known))}"
+    space = "" if number.unit == "x" else " "
+    return f"{' to '.join(_amount(value) for value in known)}{space}{number.unit}".strip()
+
+
+def _amount(value: float) -> str:
+    return significant(value) if value < _WITH_PREFIX else si(value, "").strip()

@@ -70,10 +70,13 @@ def today_words(verdict: Verdict, gpu: str | None, span: str = "") -> str:
     today, least_ns = verdict.today, verdict.limit.floor_ns or 0.0
     if today is None or today.share * FAR < 1 or today.floor_ns <= default_thresholds().limiter_gain * least_ns:
         return ""
-    _, less = _relieved(today.resource, gpu)
+    amount, _, what = _relieved(today.resource, gpu)[1].partition(" ")
     unit = "issue " if today.resource == "issue" else ""
-    verb = "gets" if less.startswith("less") else "get"
-    return f"only {less} ({unit}{percent(today.share)} busy) {verb} below {duration(today.floor_ns)}{span}"
+    takes, gets = ("takes", "gets") if amount == "less" else ("take", "get")
+    after_ns = verdict.gain.time_after_ns if verdict.gain else None
+    is_left_behind = after_ns is not None and after_ns < today.floor_ns
+    beaten = f"the best move leaves {amount}" if is_left_behind else f"only {amount} {gets} below"
+    return f"today's {what} ({unit}{percent(today.share)} busy) {takes} {duration(today.floor_ns)}{span}, and {beaten}"
 
 
 def _relieved(resource: str | None, gpu: str | None = None) -> tuple[str, str]:

@@ -53,7 +53,21 @@ def verdict_head(analysis: Analysis) -> str:
         head = _without_limiter(analysis)
     if waiting is not None and verdict.bound != "overhead":
         head += f"; and {_gap_words(waiting)}"
-    return f"{f'Done: {verdict.done}. ' if verdict.done else ''}{head}."
+    return f"{f'Done: {done_words(analysis)}. ' if verdict.done else ''}{head}."
+
+
+def done_words(analysis: Analysis) -> str:
+    """Say which roof a finished kernel is at: `93 % of HBM3`; empty while there is something left to win."""
+    done = analysis.verdict.done
+    if done is None or done.resource is None:
+        return ""
+    if done.resource == "dram":
+        where = resource_label("dram", analysis.kernel.gpu)
+    elif done.resource == "tensor_pipe":
+        where = "the tensor pipe"
+    else:
+        where = f"the {done.resource.removeprefix('tensor_').partition('_')[0]} peak"
+    return f"{percent(done.share)} of {where}"
 
 
 def summary_head(kernel: KernelSummary) -> str:

@@ -11,10 +11,11 @@ from support.samples import Sample
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.compare.compare import Side
-from rooflens.model.compare.findings import FindingChanges, changed_findings, findings_sentence
+from rooflens.model.compare.findings import FindingChanges, changed_findings
 from rooflens.model.compare.ladder import Ladder, compare
 from rooflens.model.records import Analysis, Evidence, Finding, Gain, Limit
 from rooflens.report.comparison.data import to_json
+from rooflens.report.words.change import findings_sentence
 from rooflens.writing.answers import of_comparison
 
 LOADS = {"global_load_sectors": 31e6, "global_load_requests": 1e6}

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import msgpack
 from msgspec.structs import replace
 from support.kernels import make_kernel
 from support.stored import DIGESTS, commit, digest_of, files_of, make_report, stored
@@ -404,6 +405,27 @@ def test_stored_verdicts_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("rooflens.model.store.tables.MODEL_VERSION", 99)
     assert (anew(other), anew(other)) == (3, 0)
     assert len(list((tmp_path / "verdicts").iterdir())) == 3
+
+
+def test_verdicts_of_an_earlier_version_hold_their_sentences_and_are_judged_anew(tmp_path: Path) -> None:
+    """Before version 10 a verdict held its sentence, its evidence and the roof in words, and not what these need."""
+    commit(tmp_path, files_of(DIGESTS[0], 2))
+    now = analyze_store(tmp_path, keep=True)
+    place = tmp_path / "verdicts" / f"{DIGESTS[0]}.parquet"
+    rows = pq.read_table(place).to_pylist()
+    for row in rows:
+        packed = msgpack.decode(row["analysis"])
+        (verdict,) = (part for part in packed if isinstance(part, dict) and "bound" in part)
+        for name in ("causes", "is_wait_explained", "full_for_a_while", "share_while_active", "is_brief"):
+            del verdict[name]
+        verdict |= {"sentence": "Too short.", "evidence": ["one line"], "done": "93 % of HBM3"}
+        row |= {"analysis": msgpack.encode(packed), "model_version": 9, "verdict_sentence": "Too short."}
+    pq.write_table(pa.Table.from_pylist(rows, pq.read_schema(place)), place)
+    assert pq.read_table(place)["verdict_sentence"].to_pylist() == ["Too short."] * 2
+    again = analyze_store(tmp_path, keep=True)
+    assert (again.reports, again.kept_count) == (now.reports, 1)
+    assert "1 of 1 report anew" in again.notes[0][1]
+    assert "Too short." not in pq.read_table(place)["verdict_sentence"].to_pylist()
 
 
 def test_stored_analyses_are_those_of_the_reports(tmp_path: Path, fixtures: Path) -> None:

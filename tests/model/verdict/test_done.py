@@ -8,21 +8,22 @@ from support.kernels import make_case, make_kernel
 
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.find import find_findings
+from rooflens.model.records import Bottleneck
 from rooflens.model.verdict.decide import decide
-from rooflens.model.verdict.done import done_words
+from rooflens.model.verdict.done import roof_reached
 from rooflens.model.verdict.facts import Facts
 from rooflens.report.words.verdict import verdict_sentence
 
 
-def done(facts: Facts) -> str:
-    """Return what is said of a kernel once it is decided."""
+def done(facts: Facts) -> Bottleneck | None:
+    """Return the roof that a kernel has reached once it is decided."""
     decided = decide(facts)
-    return done_words(decided, find_findings([decided])[0])
+    return roof_reached(decided, find_findings([decided])[0])
 
 
 def test_dram_that_moves_nearly_all_it_can_is_an_end() -> None:
     """DRAM reaches 95 % of its peak at most, so that 86 % is nine tenths of it, and 85 % is not."""
-    assert done(make_case({"dram": 0.86, "l2": 0.5})).startswith("86")
+    assert done(make_case({"dram": 0.86, "l2": 0.5})) == Bottleneck("dram", 0.86)
     assert not done(make_case({"dram": 0.85, "l2": 0.5}))
 
 
@@ -43,6 +44,6 @@ def test_units_that_a_kernel_can_ask_less_of_are_no_end(unit: str) -> None:
 def test_the_peak_of_the_arithmetic_is_an_end() -> None:
     """A tensor pipe that works 92 % of the time is done, but not where the chip has a faster instruction."""
     kernel = make_kernel({"tensor_active_share": 0.92}, compute_capability="8.6")
-    assert analyze(kernel).verdict.done.startswith("92")
+    assert analyze(kernel).verdict.done == Bottleneck("tensor_pipe", 0.92)
     assert verdict_sentence(analyze(kernel)).startswith("Done: 92")
     assert not analyze(replace(kernel, compute_capability="9.0")).verdict.done

@@ -107,7 +107,7 @@ def test_hostile_text_makes_no_element() -> None:
     """Names, titles, sentences, sources and command lines are text, whatever they contain."""
     evil = samples.HOSTILE_NAMES[1]
     analysis = samples.hostile()[1]
-    verdict = replace(analysis.verdict, cause=evil, done=evil, moves=(Move(f"run `{evil}`", "collect"),))
+    verdict = replace(analysis.verdict, cause=evil, moves=(Move(f"run `{evil}`", "collect"),))
     nvidia = replace(analysis.nvidia, bottleneck=evil)
     kernel = replace(analysis.kernel, gpu=evil, source=evil, stalls={evil: 0.5}, counter_sources={evil: evil})
     hostile = replace(analysis, kernel=kernel, verdict=verdict, nvidia=nvidia, flags=(evil,))

@@ -89,7 +89,7 @@ def hostile() -> list[Analysis]:
 
 def _hostile(one: Analysis, text: str, index: int) -> Analysis:
     kernel = replace(one.kernel, name=text, gpu=text, index=index)
-    verdict = replace(one.verdict, cause=text, done=text, moves=(Move(text, "coalesce"),))
+    verdict = replace(one.verdict, cause=text, moves=(Move(text, "coalesce"),))
     return replace(one, kernel=kernel, verdict=verdict, flags=(text,))
 
 
