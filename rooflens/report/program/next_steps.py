@@ -80,7 +80,7 @@ def _kernel_step(whole: Joined) -> Advice | None:
     nameless = next((one for one in whole.programs if not one.has_datasheet), None)
     if nameless is not None:
         what = "the trace does not name the GPU" if nameless.gpu is None else "the peaks of its GPU are unknown"
-        reasons.append(f"no floor is known, as {what}")
+        reasons.append(f"no floor is known, the least time by FLOPs and bytes, as {what}")
         lines.append(code(shlex.join(("rooflens", "analyze", nameless.source, "--gpu", "NAME"))))
     if any(program.lacks_sizes for program in whole.programs):
         reasons.append("record the trace again with `record_shapes=True`: floors need the sizes of operators")
@@ -142,7 +142,8 @@ def _idle_step(whole: Joined) -> Advice | None:
         advice = spans(_IDLE_STEPS[kind](whole, most))
         sentences.append((f"{'for' if not sentences else 'For'} {duration(time_ns)} {IDLE_BECAUSE[kind]}", *advice))
     for program, gap in gaps_of(whole)[:1]:
-        sentences.append((f"Longest gap: {duration(gap.gap_ns)}, ", *gap_place(program, gap)))
+        of = (" in ", code(cut(file_name(program)))) if len(whole.programs) > 1 else ()
+        sentences.append((f"Longest gap: {duration(gap.gap_ns)}", *of, ", ", *gap_place(program, gap)))
     return Advice(whole.share("idle"), joined_words(". ", sentences)) if sentences else None
 
 

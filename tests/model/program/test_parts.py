@@ -218,7 +218,7 @@ def test_what_waits_though_it_was_launched_is_no_fault_of_what_the_host_did_mean
     assert (cause.kind, cause.operator, gap.kind, gap.operator) == ("queued", None, "queued", "aten::item")
     words = "".join(span.text for span in spans(next_steps(joined([program]))[0].words))
     assert words.startswith(
-        "Idle, 96 %: for 490 µs the next kernel had been launched already, and nothing recorded ran"
+        "Idle, 96 %: for 490 µs the next kernel was launched but had not started, and nothing recorded ran"
     )
 
 
