@@ -97,7 +97,7 @@ def _row(one: CollectiveLaunches) -> tuple[Words, ...]:
         si(one.size_bytes, "B") if one.size_bytes else "",
         Span(cut(one.dtype), "literal") if one.dtype else "",
         "" if one.gpus is None else f"{one.gpus:,}",
-        Span(cut(one.description or one.group or ""), "literal"),
+        Span(cut(group), "literal") if (group := one.description or one.group) else "",
         f"{one.count:,}",
         duration(one.time_ns),
         duration(one.exposed_ns),

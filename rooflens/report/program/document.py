@@ -239,7 +239,11 @@ def _won_of_operators(known: Sequence[ProgramKernel], won_ns: float) -> tuple[st
     ]
     more = f" and {count(len(won) - _WON, 'operator')} more" if len(won) > _WON else ""
     all_ns = f", {duration(won_ns)} in all" if len(won) > 1 else ""
-    return "To save at most: ", *joined_words(", ", of_each), f"{more}{all_ns}."
+    return (
+        "To save at most, above the floor that FLOPs and bytes set: ",
+        *joined_words(", ", of_each),
+        f"{more}{all_ns}.",
+    )
 
 
 def _facts(whole: Joined) -> Iterator[Words]:

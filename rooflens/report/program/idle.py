@@ -32,7 +32,7 @@ IDLE_BECAUSE: Mapping[IdleKind, str] = {
     "launching": "launches came one by one, each too late",
     "synchronizing": "the host waited for the GPU before it launched more",
     "host": "the host launched late",
-    "queued": "the next kernel had been launched already",
+    "queued": "the next kernel was launched but had not started",
     "unknown": "the trace does not say what the host did",
 }
 

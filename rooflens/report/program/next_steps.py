@@ -22,6 +22,9 @@ from rooflens.report.program.parts import copied
 from rooflens.report.program.words import LEAST_PART, LONGEST, cut, file_name
 
 _LARGE_CAUSE = 0.1
+"""From this part of the time on a cause of idle time that is not the largest is named, too."""
+
+_LOADS = re.compile(r"data_?load|load_?(?:batch|data)", re.IGNORECASE)
 
 _PROFILE = "rooflens profile"
 _PROGRAM = "`PROGRAM` is what was traced."
@@ -80,7 +83,7 @@ def _kernel_step(whole: Joined) -> Advice | None:
     nameless = next((one for one in whole.programs if not one.has_datasheet), None)
     if nameless is not None:
         what = "the trace does not name the GPU" if nameless.gpu is None else "the peaks of its GPU are unknown"
-        reasons.append(f"no floor is known, as {what}")
+        reasons.append(f"no floor is known, the least time by FLOPs and bytes, as {what}")
         lines.append(code(shlex.join(("rooflens", "analyze", nameless.source, "--gpu", "NAME"))))
     if any(program.lacks_sizes for program in whole.programs):
         reasons.append("record the trace again with `record_shapes=True`: floors need the sizes of operators")
@@ -142,16 +145,18 @@ def _idle_step(whole: Joined) -> Advice | None:
         advice = spans(_IDLE_STEPS[kind](whole, most))
         sentences.append((f"{'for' if not sentences else 'For'} {duration(time_ns)} {IDLE_BECAUSE[kind]}", *advice))
     for program, gap in gaps_of(whole)[:1]:
-        sentences.append((f"Longest gap: {duration(gap.gap_ns)}, ", *gap_place(program, gap)))
+        of = (" in ", code(cut(file_name(program)))) if len(whole.programs) > 1 else ()
+        sentences.append((f"Longest gap: {duration(gap.gap_ns)}", *of, ", ", *gap_place(program, gap)))
     return Advice(whole.share("idle"), joined_words(". ", sentences)) if sentences else None
 
 
 def _most(one: Idle) -> tuple[str | Span, ...]:
     """Say in what the host was for most of the time; empty where nothing of it was recorded."""
-    where = where_of(one)
-    call = (" in ", code(cut(one.call))) if one.call and one.call != where else ()
-    most = f" ({duration(one.gap_ns)} in {count(one.count, 'gap')})"
-    return (", most in ", code(where), *call, most) if where else (*((", most", *call, most) if call else ()),)
+    places = tuple(dict.fromkeys(filter(None, (where_of(one), cut(one.call or "")))))
+    if not places:
+        return ()
+    inside = [part for place in places for part in (" in ", code(place))]
+    return (", most", *inside, f" ({duration(one.gap_ns)} in {count(one.count, 'gap')})")
 
 
 def _launching(_: Joined, one: Idle) -> Words:
@@ -173,14 +178,13 @@ def _synchronizing(_: Joined, one: Idle) -> Words:
 
 def _busy_host(whole: Joined, _: Idle) -> Words:
     causes = [one for one in whole.idle if one.kind == "host"]
-    most = next((one for one in causes if where_of(one)), None)
+    most = next((one for one in causes if where_of(one) or one.call), None)
     unseen_ns = sum(one.gap_ns for one in causes if not where_of(one) and not one.call)
     if most is None or 2 * unseen_ns > sum(one.gap_ns for one in causes):
         how = "`--trace=cuda,nvtx,osrt`" if _is_nsys(whole) else "`with_stack=True`"
         of = "" if len(causes) == 1 else f" for {duration(unseen_ns)} of it"
         return f"; nothing of its thread was recorded{of}: {how} shows what it ran"
-    where = where_of(most).casefold()
-    if "dataloader" in where or "load_batch" in where:
+    if _LOADS.search(where_of(most)):
         return *_most(most), ". Load ahead: more workers, `prefetch_factor`, `pin_memory=True`"
     return *_most(most), ". Do that on another thread, or launch ahead of it"
 
@@ -191,10 +195,10 @@ def _queued(whole: Joined, one: Idle) -> Words:
         return f" ({short}). Fewer kernels leave fewer gaps: fuse, or capture the step as a CUDA graph"
     if any(program.may_be_sample for program in whole.programs):
         return ", and nothing recorded ran. Record whole steps: the trace may lack what ran then"
-    seen = ", and nothing recorded ran: it waited for another GPU, the host or an event"
+    seen = ", and nothing recorded ran: it may have waited for another GPU, the host or an event"
     if _is_nsys(whole):
         return seen
-    return f"{seen}. `_ExperimentalConfig(enable_cuda_sync_events=True)` records which"
+    return f"{seen}. `torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)` records which"
 
 
 def _not_recorded(whole: Joined, _: Idle) -> Words:

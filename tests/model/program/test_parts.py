@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 from support.timelines import Launched, write_export
 from support.traces import host, kernel, launch, write_trace
 
@@ -218,7 +219,19 @@ def test_what_waits_though_it_was_launched_is_no_fault_of_what_the_host_did_mean
     assert (cause.kind, cause.operator, gap.kind, gap.operator) == ("queued", None, "queued", "aten::item")
     words = "".join(span.text for span in spans(next_steps(joined([program]))[0].words))
     assert words.startswith(
-        "Idle, 96 %: for 490 µs the next kernel had been launched already, and nothing recorded ran"
+        "Idle, 96 %: for 490 µs the next kernel was launched but had not started, and nothing recorded ran"
+    )
+
+
+def test_what_the_host_recorded_only_as_a_call_is_named(tmp_path: Path) -> None:
+    """A late launch after a call of the system without operator or range: Next names the call, and asks for no more."""
+    launched = [Launched("one", 0, 10_000), Launched("two", 990_000, 1_000_000)]
+    program = read(write_export(tmp_path / "t.sqlite", launched))
+    (cause,) = program.idle
+    named = replace(program, idle=(replace(cause, kind="host", call="pthread_cond_wait"),))
+    words = "".join(span.text for span in spans(next_steps(joined([named]))[0].words))
+    assert words.startswith(
+        "Idle, 98 %: for 980 µs the host launched late, most in pthread_cond_wait (980 µs in 1 gap)"
     )
 
 
