@@ -57,7 +57,7 @@ def read_trace(path: Path, on_read: Callable[[float], None] = lambda _: None) ->
         other = foreign_content(_head(path))
         hint = f"it is {other.what}; {other.instead}" if other is not None and other.keys else _RECORD_HINT
         raise InputError(f"the trace `{path}` has no GPU kernel among its {events}", hint)
-    used = set(trace.kernels.devices)
+    used = {device for device, _ in trace.kernels.streams}
     names = {name for device, name in trace.gpus.items() if device in used}
     kernels = launched(trace, budget)
     return Timeline(

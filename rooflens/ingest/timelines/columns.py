@@ -18,7 +18,7 @@ from msgspec import UNSET
 from rooflens.format import bounded_name, count
 from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, Budget
 from rooflens.ingest.timelines.events import Piece
-from rooflens.ingest.timelines.kernel_events import LATEST_NS, MOST_BLOCKS, id_of, index_of, shape_of, span_of, text_of
+from rooflens.ingest.timelines.kernel_events import LATEST_NS, MOST_BLOCKS, id_of, index_of, shape_of, text_of
 from rooflens.ingest.timelines.kineto import NO_ARGUMENTS, Arguments, Event, event_of, value_of
 from rooflens.ingest.timelines.spans import NONE, Spans
 from rooflens.model.program.timeline import BusyEvent, BusyKind, CollectiveCall, waits_for_gpu
@@ -84,21 +84,21 @@ class Kernels:
 
     Attributes:
         starts, durations: In nanoseconds.
-        devices, streams: Indices.
-        names, shapes: Indices of `named` and of `sizes`.
+        lanes, names, shapes: Indices of `streams`, of `named` and of `sizes`.
         launches: Index of the launch; `NONE` if it has no ID.
         externals: ID of the operator around the launch; None if it has none, or the launch's own.
         collectives: Index of what it communicates; `NONE` if it does not say.
+        streams: GPU and number of each stream.
         named: Each name.
         sizes: Each grid with each block.
     """
 
     def __init__(self) -> None:
         self.starts, self.durations = array("q"), array("q")
-        self.devices, self.streams = array("i"), array("i")
-        self.names, self.shapes = array("i"), array("i")
+        self.lanes, self.names, self.shapes = array("i"), array("i"), array("i")
         self.launches, self.externals = array("i"), Ids()
         self.collectives = array("i")
+        self.streams: list[tuple[int, int]] = []
         self.named: list[Named] = []
         self.sizes: list[tuple[Any, Any]] = []
 
@@ -222,6 +222,7 @@ class Columns:
         self.processes: list[Any] = []
         """The process of each thread."""
         self._names: dict[str, int] = {}
+        self._lanes: dict[tuple[Any, Any], int] = {}
         self._shapes: dict[Any, int] = {}
         self._text_indices: dict[str, int] = {}
         self._said_indices: dict[Any, int] = {}
@@ -273,7 +274,14 @@ class Columns:
 
     def finish(self) -> None:
         """Forget what only helped to add events."""
-        for lookup in (self._names, self._shapes, self._text_indices, self._said_indices, self._call_indices):
+        for lookup in (
+            self._names,
+            self._lanes,
+            self._shapes,
+            self._text_indices,
+            self._said_indices,
+            self._call_indices,
+        ):
             lookup.clear()
         self._collective_indices.clear()
         self.calls_share = self.launches.share_of_numbered(self._call_count)
@@ -298,9 +306,9 @@ class Columns:
         launches = self.launches
         self._call_count += len(events)
         for event in events:
-            if (span := span_of(event.ts, event.dur)) is None:
+            if (start := event.ts) is None:
                 continue
-            start, duration = span
+            duration = event.dur
             kind = _call_kind(event.name or "")
             thread = self._thread(event)
             if kind.waits or duration >= _LONG_CALL_NS:
@@ -323,7 +331,7 @@ class Columns:
         for event in events:
             if event.ph != "X":
                 continue
-            if (span := span_of(event.ts, event.dur)) is None or not event.name:
+            if event.ts is None or not event.name:
                 self._untimed_count += 1
                 continue
             self._kept_count += 1
@@ -337,15 +345,27 @@ class Columns:
                 shape = shapes[sizes] = len(kernels.sizes)
                 kernels.sizes.append((shape_of(args.grid), shape_of(args.block)))
             correlation = id_of(args.correlation)
-            kernels.starts.append(span[0])
-            kernels.durations.append(span[1])
-            kernels.devices.append(index_of(event.pid if args.device is UNSET else args.device))
-            kernels.streams.append(index_of(event.tid if args.stream is UNSET else args.stream))
+            kernels.starts.append(event.ts)
+            kernels.durations.append(event.dur)
+            kernels.lanes.append(self._lane(event, args))
             kernels.names.append(name)
             kernels.shapes.append(shape)
             kernels.launches.append(NONE if correlation is None else launches.at(correlation))
             kernels.externals.append(None if args.external == correlation else args.external)
             kernels.collectives.append(NONE if args.collective is None else self._collective(args))
+
+    def _lane(self, event: Event, args: Arguments) -> int:
+        """Return the index of a kernel's stream."""
+        device = event.pid if args.device is UNSET else args.device
+        stream = event.tid if args.stream is UNSET else args.stream
+        try:
+            return self._lanes[device, stream]
+        except (KeyError, TypeError):
+            key = index_of(device), index_of(stream)
+            lane = self._lanes.setdefault(key, len(self._lanes))
+            if lane == len(self.kernels.streams):
+                self.kernels.streams.append(key)
+            return lane
 
     def _name(self, given: str) -> int:
         """Return the index of a kernel's name."""
@@ -362,7 +382,7 @@ class Columns:
     def _take_others(self, events: Sequence[Event]) -> None:
         """Keep copies and memsets."""
         for event in events:
-            if (span := span_of(event.ts, event.dur)) is None:
+            if event.ts is None:
                 continue
             self._kept_count += 1
             args = event.args or NO_ARGUMENTS
@@ -371,14 +391,16 @@ class Columns:
             correlation = id_of(args.correlation)
             launch = NONE if correlation is None else self.launches.at(correlation)
             kind: BusyKind = "memset" if "memset" in (event.cat or "").lower() else "copy"
-            self.others.append(BusyEvent(*span, device, stream, kind, name, _elements(args.moved_bytes), launch))
+            self.others.append(
+                BusyEvent(event.ts, event.dur, device, stream, kind, name, _elements(args.moved_bytes), launch)
+            )
 
     def _take_ranges(self, events: Sequence[Event]) -> None:
         for event in events:
-            if event.name is None or (span := span_of(event.ts, event.dur)) is None:
+            if event.name is None or event.ts is None:
                 continue
             self._kept_count += 1
-            thread = self._thread(event)
+            thread, span = self._thread(event), (event.ts, event.dur)
             self.ranges.add(thread, *span, self._text(event.name))
             if event.name.startswith(_TITLE):
                 self.titles.add(thread, *span, self._title(event.name, event.args or NO_ARGUMENTS))
@@ -386,18 +408,17 @@ class Columns:
     def _take_functions(self, events: Sequence[Event]) -> None:
         """Keep calls of modules, and of functions that are neither PyTorch's nor Python's."""
         for event in events:
-            name = event.name or ""
-            is_module = name.startswith(_MODULE)
-            if (said := name.removeprefix(_MODULE) if is_module else _own_frame(name)) is None:
+            if (start := event.ts) is None or (said := _own_function(event.name or "")) is None:
                 continue
-            if (span := span_of(event.ts, event.dur)) is not None:
-                self._kept_count += 1
-                (self.modules if is_module else self.frames).add(self._thread(event), *span, self._text(said))
+            self._kept_count += 1
+            is_module, name = said
+            spans = self.modules if is_module else self.frames
+            spans.add(self._thread(event), start, event.dur, self._text(name))
 
     def _take_operators(self, events: Sequence[Event]) -> None:
         operators = self.operators
         for event in events:
-            if event.name is None or (span := span_of(event.ts, event.dur)) is None:
+            if event.name is None or event.ts is None:
                 continue
             self._kept_count += 1
             args = event.args or NO_ARGUMENTS
@@ -407,9 +428,9 @@ class Columns:
             elif args.forward:  # only what runs backward names the thread of its forward step
                 step = BACKWARD - step
             thread = self._thread(event)
-            operators.add(thread, *span, self._say(event.name, args))
+            operators.add(thread, event.ts, event.dur, self._say(event.name, args))
             if args.collective is not None:
-                self.communications.add(thread, *span, self._collective(args))
+                self.communications.add(thread, event.ts, event.dur, self._collective(args))
             operators.steps.append(step)
             operators.externals.append(args.external)
 
@@ -520,6 +541,15 @@ def _call_kind(name: str) -> _CallKind:
     small = name.lower()
     moves = "memcpy" in small or "memset" in small
     return _CallKind("launch" in small or moves, waits_for_gpu(name), "graphlaunch" in small)
+
+
+@lru_cache(maxsize=_TEXTS_KEPT)
+def _own_function(name: str) -> tuple[bool, str] | None:
+    """Return whether a function is a module's, and the module, or its file and line; None for what is not kept."""
+    if name.startswith(_MODULE):
+        return True, name.removeprefix(_MODULE)
+    frame = _own_frame(name)
+    return None if frame is None else (False, frame)
 
 
 @lru_cache(maxsize=_TEXTS_KEPT)

@@ -277,11 +277,11 @@ class _EventText(_Text):
     def __init__(self, path: Path, budget: Budget) -> None:
         from msgspec import MsgspecError  # noqa: PLC0415 - where programs are recorded there is none
 
-        from rooflens.ingest.timelines.kineto import decode_events  # noqa: PLC0415 - as above
+        from rooflens.ingest.timelines.kineto import EventDecoder  # noqa: PLC0415 - as above
 
         super().__init__(path, budget)
         self._own_budget = budget
-        self._decode_events = decode_events
+        self._decode_events = EventDecoder()
         self._refusals = (MsgspecError, UnicodeEncodeError, RecursionError)
         self._refused_until = 0
 

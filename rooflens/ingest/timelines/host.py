@@ -89,7 +89,7 @@ def unseen_graphs(trace: Columns) -> Iterator[BusyEvent]:
         )
         if launch != NONE and launches.threads[launch] != NONE
     )
-    devices = {*kernels.devices, *(one.device for one in trace.others)} or {0}
+    devices = {*(device for device, _ in kernels.streams), *(one.device for one in trace.others)} or {0}
     for start, launch in unseen:
         ends = []
         if (place := bisect_left(waits, (start, 0))) < len(waits):

@@ -92,9 +92,9 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def id_of(value: Any) -> int | str | None:
+def id_of(value: Any) -> int | str | float | None:
     """Return an ID, which is a number or a text; None for anything else."""
-    return value if isinstance(value, (int, str)) else None
+    return value if isinstance(value, (int, str, float)) else None
 
 
 def index_of(value: Any) -> int:

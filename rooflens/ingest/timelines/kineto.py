@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, field
 
-from rooflens.ingest.timelines.kernel_events import shape_of, text_of
+from rooflens.ingest.timelines.kernel_events import shape_of, span_of, text_of
 
 _NOTHING = Raw()
 
@@ -70,12 +71,12 @@ NO_ARGUMENTS = Arguments()
 
 
 class Event(Struct, gc=False):
-    """An event; numbers with a fraction are texts, so that no digit is lost.
+    """An event.
 
     Attributes:
         ph: Its kind in Chrome's format: `X` has a duration.
         cat: Its category.
-        ts, dur: Start and duration in microseconds.
+        ts, dur: Start and duration in nanoseconds; None if it does not state both. The text has microseconds.
         pid, tid: Process and thread, or whatever stands in their place.
     """
 
@@ -89,13 +90,63 @@ class Event(Struct, gc=False):
     args: Arguments | None = None
 
 
-decode_events = msgspec.json.Decoder(list[Event], float_hook=str).decode
-"""Decode a list of events.
+_decode_numbers = msgspec.json.Decoder(list[Event]).decode
+_decode_digits = msgspec.json.Decoder(list[Event], float_hook=str).decode
+_EXACT_US = float(1 << 43)
+"""Up to here, 101 days, floats are less than a nanosecond apart; the PyTorch profiler counts times from the begin of
+three months for their sake (`ChromeTraceBaseTime` in libkineto of pytorch/kineto)."""
 
-Raises:
-    msgspec.MsgspecError: The text is no JSON that everybody reads, or a value has another type than it ever has.
-    UnicodeEncodeError, RecursionError: It holds half a character, or is nested too deep.
-"""
+
+class EventDecoder:
+    """Decodes the events of a trace, to the last nanosecond: from digits if any of its times has more than a float.
+
+    The profiler writes three decimals; where others write more, times after 50 days may be a nanosecond off.
+    """
+
+    def __init__(self) -> None:
+        self._needs_digits = False
+
+    def __call__(self, text: str) -> list[Event]:
+        """Decode a list of events.
+
+        Raises:
+            msgspec.MsgspecError: The text is no JSON that everybody reads, or a value has another type than it ever
+                has.
+            UnicodeEncodeError, RecursionError: It holds half a character, or is nested too deep.
+        """
+        if not self._needs_digits:
+            events = _decode_numbers(text)
+            if _are_exact(events):
+                return events
+            self._needs_digits = True
+        events = _decode_digits(text)
+        for event in events:
+            event.ts, event.dur = span_of(event.ts, event.dur) or (None, None)
+        return events
+
+
+def _are_exact(events: Iterable[Event]) -> bool:
+    """Convert the times of events to nanoseconds; False if that takes their digits, with some converted."""
+    for event in events:
+        ts, dur = event.ts, event.dur
+        if ts.__class__ is float is dur.__class__ and -_EXACT_US < ts < _EXACT_US and 0 <= dur < _EXACT_US:
+            whole_us = int(ts)
+            event.ts = start_ns = whole_us * 1000 + round((ts - whole_us) * 1000)
+            event.dur = duration_ns = round(dur * 1000)
+            if start_ns / 1000 != ts or duration_ns / 1000 != dur:
+                return False
+        elif ts is None or dur is None:
+            event.ts = None
+        elif _is_exact(ts) and _is_exact(dur):
+            event.ts, event.dur = span_of(ts, dur) or (None, None)
+        else:
+            return False
+    return True
+
+
+def _is_exact(us: Any) -> bool:
+    return type(us) is int or (type(us) is float and -_EXACT_US < us < _EXACT_US and float(f"{us:.3f}") == us)
+
 
 _decode_value = msgspec.json.Decoder(float_hook=str).decode
 _FIELDS = {one.name: one.encode_name for one in msgspec.structs.fields(Arguments)}
@@ -109,12 +160,13 @@ def event_of(event: dict[str, Any]) -> Event:
     found = NO_ARGUMENTS
     if isinstance(args, dict):
         found = Arguments(**{name: _taken(name, args[key]) for name, key in _FIELDS.items() if key in args})
+    start_ns, duration_ns = span_of(event.get("ts"), event.get("dur")) or (None, None)
     return Event(
         ph=text_of(event.get("ph")),
         cat=text_of(event.get("cat")),
         name=name if isinstance(name := event.get("name"), str) else None,
-        ts=event.get("ts"),
-        dur=event.get("dur"),
+        ts=start_ns,
+        dur=duration_ns,
         pid=event.get("pid"),
         tid=event.get("tid"),
         args=found,

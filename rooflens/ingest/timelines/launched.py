@@ -197,7 +197,8 @@ class _Launched:
 
         made.starts, made.durations = ordered(kernels.starts), ordered(kernels.durations)
         made.launched_by = launches = ordered(kernels.launches)
-        made.lanes, made.streams = indices(zip(ordered(kernels.devices), ordered(kernels.streams), strict=True))
+        made.lanes, lanes = indices(ordered(kernels.lanes))
+        made.streams = [kernels.streams[lane] for lane in lanes]
         around = array("i", map(self._around.__getitem__, launches))
         made.calls = array("i", map(self._calls.__getitem__, launches))
         if self._origins_by_id:

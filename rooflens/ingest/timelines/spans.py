@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from heapq import heappop, heappush
-from itertools import islice
+from itertools import chain, islice, repeat
 from operator import le
 from typing import TYPE_CHECKING
 
@@ -108,24 +108,21 @@ class Spans:
             An event for each moment, or `NONE`. An event contains the moments of its start and its end.
         """
         starts, ends = self.starts, self.ends
-        found = array("q", [NONE]) * len(moments)
+        found = array("q")
         opened: list[tuple[int, int]] = []
-        place, count = 0, len(moments)
-        for event in events:
-            start = starts[event]
-            while place < count and moments[place] < start:
-                found[place] = self._shortest(opened, moments[place])
-                place += 1
-            if place == count:
-                return found
-            if (end := ends[event]) >= moments[place]:
+        if not moments:
+            return found
+        coming = iter(moments)
+        moment = next(coming)
+        for event in chain(events, repeat(NONE)):
+            start = starts[event] if event != NONE else moments[-1] + 1
+            while moment < start:
+                while opened and ends[opened[0][1]] < moment:
+                    heappop(opened)
+                found.append(opened[0][1] if opened else NONE)
+                if len(found) == len(moments):
+                    return found
+                moment = next(coming)
+            if (end := ends[event]) >= moment:
                 heappush(opened, (end - start, event))
-        for rest in range(place, count):
-            found[rest] = self._shortest(opened, moments[rest])
         return found
-
-    def _shortest(self, opened: list[tuple[int, int]], moment: int) -> int:
-        """Return the shortest event that is still open; those before it that have ended are forgotten."""
-        while opened and self.ends[opened[0][1]] < moment:
-            heappop(opened)
-        return opened[0][1] if opened else NONE

@@ -214,11 +214,11 @@ class Drawing:
 def drawn(launches: Launches, others: Iterable[BusyEvent], rows: Sequence[int]) -> Lanes:
     """Draw a timeline, with the number of the kernel that each of the alike is of."""
     drawing = Drawing()
-    for one in launches.beside(others):
-        if isinstance(one, BusyEvent):
-            drawing.take_other(one)
-        else:
-            drawing.take(launches[one], rows[launches.kinds[one]])
+    for numbers, other in launches.beside(others):
+        for number in numbers:
+            drawing.take(launches[number], rows[launches.kinds[number]])
+        if other is not None:
+            drawing.take_other(other)
     return drawing.lanes()
 
 

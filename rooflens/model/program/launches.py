@@ -7,6 +7,7 @@ only collect read timelines, too.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
@@ -130,17 +131,13 @@ class Launches(Sequence[KernelEvent]):
             kind(number)
         return found
 
-    def beside(self, others: Iterable[BusyEvent]) -> Iterator[int | BusyEvent]:
-        """Yield the number of each launch, and the few other events, all in the order in which they begin."""
-        rest = iter(others)
-        other = next(rest, None)
-        for number, start in enumerate(self.starts):
-            while other is not None and (
-                other.start_ns < start or (other.start_ns == start and other.duration_ns < self.durations[number])
-            ):
-                yield other
-                other = next(rest, None)
-            yield number
-        if other is not None:
-            yield other
-            yield from rest
+    def beside(self, others: Iterable[BusyEvent]) -> Iterator[tuple[range, BusyEvent | None]]:
+        """Part the launches by the few other events: yield those that begin before one, and it; None after the last."""
+        first = 0
+        for other in others:
+            stop = bisect_left(self.starts, other.start_ns, first)
+            while stop < len(self) and (self.starts[stop], self.durations[stop]) <= other[:2]:
+                stop += 1
+            yield range(first, stop), other
+            first = stop
+        yield range(first, len(self)), None

@@ -22,7 +22,7 @@ from rooflens.model.program.occupancy import (
     Gpu,
     Occupancy,
 )
-from rooflens.model.program.timeline import NSYS, BusyEvent, KernelEvent, Timeline
+from rooflens.model.program.timeline import NSYS, KernelEvent, Timeline
 from rooflens.model.program.totals import Totals
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
@@ -122,22 +122,21 @@ def _replayed(timeline: Timeline, launches: Launches, rows: Sequence[Row | None]
     gpus: defaultdict[int, Gpu] = defaultdict(Gpu)
     has_graphs = False
     starts, durations, kinds, lanes = launches.starts, launches.durations, launches.kinds, launches.lanes
-    for number in launches.beside(timeline.others):
-        if isinstance(number, BusyEvent):
-            other = number
+    devices = [device for device, _ in launches.streams]
+    for numbers, other in launches.beside(timeline.others):
+        for number in numbers:
+            gpu, row, start_ns = gpus[devices[lanes[number]]], rows[kinds[number]], starts[number]
+            if row is not None and row.is_communication:
+                gpu.reach(start_ns, number, is_work=True)
+                gpu.run(start_ns + durations[number], COMMUNICATION, number)
+            else:
+                gpu.launch(start_ns, start_ns + durations[number], number, row)
+        if other is not None:
             gpu, kind = gpus[other.device], _KINDS[other.kind]
             has_graphs = has_graphs or kind != COPY
             if gpu.reach(other.start_ns, is_work=kind != COPY):
                 gpu.gaps.calls[-1], gpu.gaps.before[-1] = other.launched_by, other.name
             gpu.run(other.start_ns + other.duration_ns, kind)
-            continue
-        gpu, row = gpus[launches.streams[lanes[number]][0]], rows[kinds[number]]
-        start_ns = starts[number]
-        if row is not None and row.is_communication:
-            gpu.reach(start_ns, number, is_work=True)
-            gpu.run(start_ns + durations[number], COMMUNICATION, number)
-        else:
-            gpu.launch(start_ns, start_ns + durations[number], number, row)
     return [*gpus.values()], has_graphs
 
 

@@ -17,8 +17,8 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from heapq import merge
-from itertools import chain, islice, pairwise
-from operator import add, eq, itemgetter
+from itertools import chain, compress, islice, pairwise
+from operator import add, eq, itemgetter, sub
 from typing import TYPE_CHECKING, Any, Literal
 
 from rooflens.model.program.occupancy import COMMUNICATION, COPY, GRAPH, KERNEL, UNKNOWN, Occupancy
@@ -249,13 +249,10 @@ class Log:
 
     def _summed_up(self, steps: array[int], by: StepsBy, waiting: Sequence[bool], others: Iterable[BusyEvent]) -> Steps:
         """Sum up rows and steps."""
-        begins: dict[int, int] = {}
-        last = 0
-        for start, end, step in zip(self._starts, self._ends, steps, strict=True):
-            if step != _NO_STEP_INDEX:
-                if step not in begins:
-                    begins[step] = start
-                last = max(last, end)
+        # Launches are in the order in which they began: the first of a step is the last from behind.
+        begins = dict.fromkeys(steps, 0) | dict(zip(reversed(steps), reversed(self._starts), strict=True))
+        begins.pop(_NO_STEP_INDEX, None)
+        last = max(compress(self._ends, map(_NO_STEP_INDEX.__ne__, steps)))
         ordered = {step: place for place, step in enumerate(sorted(begins, key=begins.__getitem__))}
         bounds = [*(begins[step] for step in ordered), last]
         times = [array("q", bytes(8 * len(ordered))) for _ in waiting]
@@ -349,15 +346,15 @@ class Log:
         if not self._rows:
             return steps, None
         busiest = Counter(self._lanes).most_common(1)[0][0]
-        places = array("I", (at for at, lane in enumerate(self._lanes) if lane == busiest))
+        places = array("I", compress(range(len(self._lanes)), map(busiest.__eq__, self._lanes)))
         numbers: dict[str, int] = {}
         of_row = [numbers.setdefault(name, len(numbers)) for name in row_names]
-        sequence = array("i", (of_row[self._rows[at]] for at in places))
+        sequence = array("i", map(of_row.__getitem__, map(self._rows.__getitem__, places)))
         period = repeated(sequence)
         if period is None:
             return steps, None
         gaps = array("q", [0])
-        gaps.extend(self._starts[later] - self._ends[earlier] for earlier, later in pairwise(places))
+        gaps.extend(map(sub, map(self._starts.__getitem__, places[1:]), map(self._ends.__getitem__, places)))
         heads = _heads(sequence, period, gaps)
         if len(heads) < 2:
             return steps, None

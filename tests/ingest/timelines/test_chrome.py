@@ -14,6 +14,7 @@ from support.traces import Event, host, kernel, launch, write_trace
 
 from rooflens.errors import InputError
 from rooflens.ingest.timelines.chrome import read_trace
+from rooflens.model.program.launches import Launches
 from rooflens.model.program.timeline import BusyEvent, KernelEvent, Operands
 
 
@@ -248,6 +249,13 @@ def test_kernels_are_the_same_however_they_are_asked_for(tmp_path: Path) -> None
     assert [kernels[0], kernels[-1]] == [*kernels][::2] == [*kernels[::2]]
     assert len({id(one.operands) for one in (*kernels, *kernels)}) == 1
     assert len({one.call for one in kernels}) == 3
+
+
+def test_what_launches_have_in_common_is_made_once(tmp_path: Path) -> None:
+    """A thousand launches of two kernels, each in an operator of its own, are of two kinds."""
+    timeline = read_trace(write_trace(tmp_path / "t.json", _step() * 500))
+    assert isinstance(timeline.kernels, Launches)
+    assert (len(timeline.kernels), len(timeline.kernels.alike)) == (1000, 2)
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,11 @@ from msgspec import Raw
 
 from rooflens.errors import InputError
 from rooflens.ingest.timelines import events as module
+from rooflens.ingest.timelines import kineto
 from rooflens.ingest.timelines.budget import Budget
 from rooflens.ingest.timelines.events import read_events, read_pieces
 from rooflens.ingest.timelines.kernel_events import span_of
-from rooflens.ingest.timelines.kineto import Arguments, Event, event_of, value_of
+from rooflens.ingest.timelines.kineto import Arguments, Event, EventDecoder, event_of, value_of
 
 _EVENT = b'{"ph":"X","name":"k","ts":12.50,"args":{"a":[1,{"b":"}]"}]}}'
 
@@ -238,6 +239,36 @@ def test_times_are_exact_to_the_nanosecond() -> None:
         exact = Decimal(ts) * 1000, Decimal(dur) * 1000
         expected = None if exact[1] < 0 else (round(exact[0]), round(exact[1]))
         assert span_of(ts, dur) == expected, (ts, dur)
+        if dur[0] in "-0123456789":
+            (event,) = EventDecoder()(f'[{{"ts": {ts}, "dur": {dur}}}]')
+            read = None if event.ts is None else (event.ts, event.dur)
+            if expected and abs(exact[0]) > 1 << 52 and digits > 3:
+                expected = pytest.approx(expected[0], abs=1), expected[1]
+            assert read == expected, (ts, dur)
+
+
+def test_only_times_with_more_digits_than_a_float_has_are_read_from_their_digits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Numbers of events are decoded once; of a trace whose times need all digits the first part alone is twice."""
+    decoded: list[str] = []
+    for name in ("_decode_numbers", "_decode_digits"):
+        whole = getattr(kineto, name)
+
+        def counted(text: str, name: str = name, whole: Any = whole) -> Any:
+            decoded.append(name)
+            return whole(text)
+
+        monkeypatch.setattr(kineto, name, counted)
+    few, many = EventDecoder(), EventDecoder()
+    for _ in range(3):
+        few('[{"ts": 5084329857012.345, "dur": 7}, {"ts": 1708634857293455, "dur": 1.5}, {"ph": "M"}]')
+    assert decoded == ["_decode_numbers"] * 3
+    decoded.clear()
+    for _ in range(3):
+        (event,) = many('[{"ts": 1708634857293455.123, "dur": 0.064}]')
+        assert (event.ts, event.dur) == (1708634857293455123, 64)
+    assert decoded == ["_decode_numbers"] + ["_decode_digits"] * 3
     for odd in (None, [], "", "x", "NaN", float("nan"), "Infinity", "1e40", 1 << 70, "9" * 5000, "-0.0001"):
         assert span_of(1, odd) is None
         assert odd == "-0.0001" or span_of(odd, 1) is None
