@@ -7,7 +7,7 @@ from support.kernels import make_kernel
 from support.roofs import own_roof
 
 from rooflens.model.analyze import analyze
-from rooflens.model.records import Gain, Limit, Verdict
+from rooflens.model.records import Gain, Limit, Move, UnitFloor, Verdict
 from rooflens.report.words.gain_and_limit import (
     gain_words,
     limit_cell,
@@ -15,6 +15,7 @@ from rooflens.report.words.gain_and_limit import (
     limit_in_short,
     stage_full_words,
     time_figure,
+    today_words,
 )
 
 MEMORY = {"dram_bytes": 1.41e9, "dram_bus_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
@@ -137,3 +138,14 @@ def test_what_a_full_memory_allows_today_is_told_from_what_takes_fewer_bytes(
     verdict = replace(one.verdict, at_roof=is_full, limit=Limit(factor, 1e5, "DRAM traffic"))
     changed = replace(one, kernel=kernel, levels={**one.levels, "dram": level}, verdict=verdict)
     assert limit_in_short(changed) == said
+
+
+def test_today_s_floor_is_told_as_one_before_a_move_that_gets_below_it() -> None:
+    """L2 is busy for 478 us: a move that leaves 116 us asks less of it, and one that leaves 500 does not reach it."""
+    slow = replace(_limited(Limit(10.0, 52e3, "FP32 arithmetic")), today=UnitFloor("l2", 0.91, 478e3))
+    for time_after_ns, words in (
+        (116e3, "before it L2, 91 % busy, allows no less than 478 \u00b5s: it asks for fewer bytes through L2"),
+        (500e3, "only fewer bytes through L2 (91 % busy) get below 478 \u00b5s"),
+    ):
+        one = replace(slow, moves=(Move("coalesce", "coalesce", gain=Gain(525e3 / time_after_ns, time_after_ns)),))
+        assert today_words(one, None).replace("\u00a0", " ") == words
