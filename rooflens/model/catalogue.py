@@ -25,6 +25,7 @@ from rooflens.model.records import (
     Kernel,
     LoopKind,
     MoveKind,
+    Place,
     PredictedQuantity,
     PredictedVerdict,
     Role,
@@ -254,6 +255,10 @@ def _itself(record: Any) -> Any:
     return record
 
 
+def _own_place(place: Place) -> tuple[str | None, int | None]:
+    return place.hotspot.file, place.hotspot.line
+
+
 def _at_levels(make: Callable[[str], Key]) -> Shape:
     return fixed(*map(make, LEVELS))
 
@@ -357,8 +362,25 @@ EVIDENCE = fixed(
 )
 
 PLACE = fixed(
-    Key("file", TEXT_OR_NULL, "source file", value=attrgetter("hotspot.file")),
-    Key("line", NUMBER, "from 1; null without line information", value=attrgetter("hotspot.line")),
+    Key("file", TEXT_OR_NULL, "source file", value=lambda place: (place.caller or _own_place(place))[0]),
+    Key(
+        "line",
+        NUMBER,
+        "from 1; null without line information",
+        value=lambda place: (place.caller or _own_place(place))[1],
+    ),
+    Key(
+        "library_file",
+        TEXT_OR_NULL,
+        "header of a library that it stands in, inlined at `line`; null for the program's own",
+        value=lambda place: _own_place(place)[0] if place.caller else None,
+    ),
+    Key(
+        "library_line",
+        NUMBER,
+        "its line there",
+        value=lambda place: _own_place(place)[1] if place.caller else None,
+    ),
     Key("function", TEXT_OR_NULL, "function that holds the instructions", value=attrgetter("hotspot.function")),
     Key("pc", NUMBER, "offset from the start of the kernel's code", "B", value=attrgetter("hotspot.pc")),
     Key("sass", TEXT_OR_NULL, "the instruction, where it is at one", value=attrgetter("hotspot.sass")),

@@ -749,10 +749,12 @@ class Place(Struct, frozen=True, gc=False):
 
     Attributes:
         share: Part of the kernel's total that is there, 0 to 1, of what the finding is about.
+        caller: File and line of the program that a line of a library was inlined at; None for others.
     """
 
     hotspot: Hotspot
     share: float
+    caller: tuple[str, int] | None = None
 
 
 class Cost(Struct, frozen=True, gc=False):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from rooflens.analyzing import analyze_paths
-from rooflens.model.catalogue import KERNEL, TOTALS, flat_name, kernel_quantities, quantities
+from rooflens.model.catalogue import KERNEL, PLACE, TOTALS, flat_name, kernel_quantities, quantities
+from rooflens.model.records import Hotspot, Place
 from rooflens.model.summary import summarize
 from rooflens.report.overview.kernels import shown
 
@@ -52,3 +53,15 @@ def test_a_quantity_is_the_same_in_json_and_in_flat_tables(fixtures: object) -> 
                 offenders.append((one.name, cell, value))
             assert shown(one, one.value(analysis))
     assert offenders == []
+
+
+def test_a_place_in_a_library_is_that_of_the_program_with_the_header_behind() -> None:
+    """File and line are the program's own, as texts name them; those of the header have keys of their own."""
+    header = Hotspot("line", "/usr/local/cuda/include/mma.h", 9)
+    for place, expected in (
+        (Place(header, 0.5, ("gemm.cu", 70)), ("gemm.cu", 70, header.file, 9)),
+        (Place(Hotspot("line", "gemm.cu", 40), 0.5), ("gemm.cu", 40, None, None)),
+    ):
+        assert PLACE.write is not None
+        written = PLACE.write(place)
+        assert tuple(written[key] for key in ("file", "line", "library_file", "library_line")) == expected

@@ -150,12 +150,15 @@ def loads_unseen(unseen: Collection[Bound], shares: Mapping[str, float], units: 
 def _is_much_of_the_unmeasured(facts: Facts, waste: Waste) -> bool:
     """Return whether a waste is so much of what was not measured that its cost is unknown.
 
-    It is much of the work of memory levels if none of these was measured, or of busy levels if the kernel waits and no
-    stall was measured.
+    It is much of the work of memory levels if none of these was measured, or L1 only while SMs have work, or of busy
+    levels if the kernel waits and no stall was measured.
     """
     parts = {name: part for name, part in waste.parts.items() if name in LEVELS}
+    active = facts.counter("sol_l1_active_share") or 0.0
     if all(facts.shares.get(name) is None for name in parts):
         return max(parts.values(), default=0.0) >= facts.limits.limiting_waste_share
+    if facts.shares.get("l1") is None and active >= facts.limits.bound_share:
+        return parts.get("l1", 0.0) >= facts.limits.limiting_waste_share
     if not waste.stalls or _are_waits_known(facts):
         return False
     busy = {

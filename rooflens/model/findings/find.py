@@ -21,8 +21,8 @@ from rooflens.model.findings.nvidia import nvidia_rules
 from rooflens.model.findings.reuse import REUSE
 from rooflens.model.findings.rule import FindingRule, Found, Holdings, held_of, holdings_of, weighed
 from rooflens.model.findings.stalls import STALLED, largest_wait, long_waits
-from rooflens.model.hotspots import STALL
-from rooflens.model.records import Finding, Gain, MoveKind, Severity, held_once
+from rooflens.model.hotspots import STALL, caller_of
+from rooflens.model.records import Finding, Gain, Inside, MoveKind, Place, Severity, held_once
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict.decide import FEW_WARPS
 from rooflens.model.verdict.facts import Facts
@@ -135,7 +135,7 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         move=held_once(move if library is None else _of_library(library, move, found.kind or rule.kind)),
         kind=(found.kind or rule.kind) if library is None else "library",
         gain=gain,
-        where=found.where,
+        where=_in_program(facts.kernel.inside, found.where),
         confidence=found.confidence,
         cost=cost_of(facts, found.waste, found.bears_on, factor),
         limiters=found.limiters,
@@ -143,14 +143,23 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
     return held_once(finding)
 
 
+def _in_program(inside: Inside | None, where: tuple[Place, ...]) -> tuple[Place, ...]:
+    """Name the program's own line beside each place in a header of a library."""
+    if inside is None or not inside.callers:
+        return where
+    return tuple(replace(place, caller=caller_of(inside, place.hotspot)) for place in where)
+
+
 def _most_left(facts: Facts, found: Found) -> Iterator[float]:
     """Yield how much faster each thing allows that a move leaves as it is.
 
-    These are the units that it takes no work from, the loops outside the lines that it is about, the shortest launch
-    and, unless it changes what that keeps, a proven limit.
+    These are the units that it takes no work from, one that is at least so busy by what is known to pass it among them,
+    the loops outside the lines that it is about, the shortest launch and, unless it changes what that keeps, a proven
+    limit.
     """
     time_ns, limit = facts.kernel.duration_ns, facts.limit
-    yield from (1 / share for unit, share in facts.shares.items() if share and unit not in found.bears_on)
+    least = {side.resource: side.share for side in facts.sides if side.resource is not None}
+    yield from (1 / share for unit, share in {**least, **facts.shares}.items() if share and unit not in found.bears_on)
     if (most := most_of_one_loop(facts, found.where)) is not None:
         yield most
     if time_ns is not None:

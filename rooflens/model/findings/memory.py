@@ -287,9 +287,9 @@ def _is_shifted(facts: Facts, side: _Side, use: _Use) -> bool:
 
 
 def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> Waste:
-    """Return what the waste keeps busy: L1 and L2, and DRAM if it moves more than all accesses request.
+    """Return what the waste keeps busy: L1, and L2 and DRAM if they move more than all accesses request.
 
-    Caches may serve the rest of a sector to another warp: then DRAM moves nothing in vain.
+    Caches may serve the rest of a sector to another warp: then what is behind them moves nothing in vain.
     """
     totals, counters = facts.kernel.code_totals, facts.kernel.counters
     other_side: _Side = "store" if side == "load" else "load"
@@ -307,6 +307,10 @@ def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> W
     if moved_bytes and touched:  # what DRAM moves beyond all these sectors went through the caches, too
         part *= min(1.0, touched * SECTOR_BYTES / moved_bytes)
     parts = {"l1": _of_l1(facts, part), "l2": part}
+    hits, wanted = counters.get("l1_hit_rate"), ratio(ideal, counters.get("global_touched_sectors"))
+    if side == "load" and hits is not None and wanted is not None:
+        # What L1 has need not be fetched again: of what it lacks, no more than is asked for.
+        parts["l2"] = min(part, max(0.0, 1 - wanted / (1 - hits)) if hits < 1 else 0.0)
     if side == "store" and sectors is None and (through := ratio(facts.shares.get("l2"), facts.shares.get("l1"))):
         parts["l1"] = min(parts["l1"], through)  # what is stored passes L2, too, and L2 is no busier than that
     if ideal is None and sectors:
@@ -354,9 +358,10 @@ def _of_l1(facts: Facts, part: float) -> float:
     """
     level, shared = facts.levels["l1"], facts.shares.get("smem", 0.0)
     part *= max(0.0, 1 - shared / level.share) if level.share else 1.0
-    stages, input_share = dict(level.stages), level.stages.get(LSU_INPUT)
+    stages, input_share = dict(level.stages), level.stages.get(LSU_INPUT, facts.counter("sol_sm_memory_share"))
     if not level.share or not input_share:
         return part
+    stages[LSU_INPUT] = input_share  # of the memory pipes, where a print has no more
     if (whole := stages.pop(WHOLE, None)) is not None and whole > input_share * (1 + facts.limits.negligible_share):
         stages[WHOLE] = whole
     left = max(share if name == LSU_INPUT else share * (1 - part) for name, share in stages.items())

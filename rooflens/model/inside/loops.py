@@ -317,8 +317,13 @@ def _lines(
 
 
 def _span(instructions: Sequence[Instruction]) -> tuple[str | None, int | None, int | None]:
-    """Return the file that most instructions are of, and their first and last line, by calls where inlined."""
-    places = [one.path[0] if one.path else (one.file, one.line) for one in instructions]
+    """Return the file that most instructions are of, and their first and last line, by calls where inlined.
+
+    What a library's kernel calls of the program, such as a functor of CUTLASS's, stands in the program's own file.
+    """
+    named = [one.path[0] if one.path else (one.file, one.line) for one in instructions]
+    in_program = [next((place for place in one.path if not is_library(place[0])), None) for one in instructions]
+    places = [place for place in in_program if place is not None] or named
     files = Counter(file for file, _ in places if file is not None)
     if not files:
         return None, None, None

@@ -127,17 +127,17 @@ class Facts(Struct, frozen=True):
         """Hold the gain of a wait that goes to what the busiest unit allows; None for kernels as short as their launch.
 
         In so short a time a wait cannot be separated from the launch, and nothing gets shorter than a launch
-        either. None, too, for a factor that says nothing because no unit does anything.
+        either. None, too, for a factor that says nothing because no unit does anything, unless a launch leaves little.
         """
-        time_ns, room = self.kernel.duration_ns, self.room
-        if time_ns is None or time_ns < self.limits.overhead_duration_ns:
-            return None
-        if room is None and factor > self.limits.open_room:
+        time_ns, room, limits = self.kernel.duration_ns, self.room, self.limits
+        if time_ns is None or time_ns < limits.overhead_duration_ns:
             return None
         # A plain copy leaves a tenth of DRAM's peak: a kernel that fills it gets no farther.
         side = self.memory.share if self.memory is not None and self.memory.resource == "dram" else 0.0
         dram = (self.shares.get("dram") or side) * dram_clock_part(self.kernel)
-        allowed = [time_ns / self.limits.overhead_duration_ns, self.limits.copy_share / dram if dram else factor]
+        allowed = [time_ns / limits.overhead_duration_ns, limits.copy_share / dram if dram else factor]
+        if room is None and factor > limits.open_room and min(allowed) >= limits.untold_gain:
+            return None
         return max(1.0, min((factor, *allowed) if room is None else (factor, room, *allowed)))
 
 

@@ -269,7 +269,8 @@ def _used_part(facts: Facts) -> float:
 
     Then its scattered accesses fetch sectors anew that would be in a cache; those of a kernel that reads each byte once
     are bounded by what it asks for. 1 where little is wasted, or that is unknown. Where loads and stores were counted
-    together, as prints have them, a kernel is known to reread that asks for more than DRAM moves.
+    together, as prints have them, a kernel is known to reread both sides of which use their sectors in part, and that
+    asks for more than DRAM moves all the same.
     """
     totals = facts.kernel.code_totals
     every = sum(totals.get(f"{side}_sectors", 0.0) for side in _SIDES)
@@ -278,7 +279,9 @@ def _used_part(facts: Facts) -> float:
     if not every:
         ideal = facts.counter("global_ideal_sectors")
         used = ratio(ideal, facts.counter("global_touched_sectors"))
-        rereads = (ideal or 0.0) * SECTOR_BYTES > (facts.counter("dram_bytes") or math.inf)
+        filled = max(facts.counter(name) or SECTOR_BYTES for name in _GLOBAL_USE)
+        is_scattered = 1 - filled / SECTOR_BYTES >= facts.limits.limiting_waste_share
+        rereads = is_scattered and (ideal or 0.0) * SECTOR_BYTES > (facts.counter("dram_bytes") or math.inf)
     return used if used is not None and rereads and 1 - used >= facts.limits.limiting_waste_share else 1.0
 
 

@@ -64,8 +64,8 @@ def limit_factor_words(verdict: Verdict) -> str:
 def today_words(verdict: Verdict, gpu: str | None, span: str = "") -> str:
     """Say the floor of today's instructions and traffic where it is nearer than the limit; empty elsewhere.
 
-    It is a fact of the unit, and no factor of what can be won: asking less of the unit beats it. `span` is as
-    `gain_words` has it.
+    It is a fact of the unit, and no factor of what can be won: asking less of the unit beats it, as the best move may.
+    `span` is as `gain_words` has it.
     """
     today, least_ns = verdict.today, verdict.limit.floor_ns or 0.0
     if today is None or today.share * FAR < 1 or today.floor_ns <= default_thresholds().limiter_gain * least_ns:

@@ -168,6 +168,16 @@ def test_bytes_a_sector_stand_in_where_instructions_are_not_told_apart() -> None
     assert uncoalesced_global_load(make_facts({"global_load_bytes_per_sector": 29.0})) is None
 
 
+@pytest.mark.parametrize(("hits", "gain"), [(0.0, 2.0), (0.25, 1.5), (0.6, None)])
+def test_sectors_that_l1_has_are_no_waste_of_l2(hits: float, gain: float | None) -> None:
+    """Of 100 sectors 50 are asked for: L2 is asked for what L1 lacks, 100, 75 or 40 of them."""
+    counters = {"global_touched_sectors": 100.0, "global_ideal_sectors": 50.0, "l1_hit_rate": hits}
+    facts = make_facts(counters, {"l2": 0.7, "l1": 0.1}, **at_limiter("l2", 0.7))
+    found = found_by(uncoalesced_global_load, facts)
+    assert found is not None
+    assert found.gain == (None if gain is None else pytest.approx(gain))
+
+
 def test_values_that_a_whole_warp_reads_are_not_called_scattered() -> None:
     """One sector per load is the minimum; using only 4 bytes of it is not the addresses' fault."""
     counters, kernel = {"global_load_bytes_per_sector": 4.0}, {"code_totals": _totals(0.0)}

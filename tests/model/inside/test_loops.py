@@ -109,6 +109,18 @@ def test_a_hot_line_of_a_library_is_named_by_the_line_that_calls_it() -> None:
     assert place_label(Hotspot("line", "/home/me/gemm.cu", 40), inside) == "gemm.cu:40"
 
 
+def test_a_straight_part_of_a_library_s_kernel_is_named_by_the_program_s_line() -> None:
+    """A kernel that stands in a header and calls the program: its body is at the program's lines, not at the header."""
+    header, program = "/usr/local/cuda/include/cutlass/device_kernel.h", "/home/me/gemm.h"
+    code = [
+        replace(one, file=program, line=line, path=((header, 80), (program, line)))
+        for one, line in zip(listed("FADD R2, R2, R3", "FADD R4, R4, R3"), (40, 44), strict=True)
+    ]
+    end = replace(*listed("EXIT"), file=header, line=81, path=((header, 81),), offset=0x20)
+    (body,) = look_inside(machine_code([*code, end], [8, 8, 8])).loops
+    assert (body.name, body.file, body.line, body.last_line) == ("body", program, 40, 44)
+
+
 def test_a_program_beside_the_headers_of_a_library_is_no_library() -> None:
     """An example in a copy of CUTLASS is the reader's own code, its `include` is not, on either system's paths."""
     own = ("/root/cutlass/examples/13_fused/b2b_gemm.h", "/home/me/cutlass/mine.cu", "/home/me/cub/scan.cu")

@@ -17,6 +17,7 @@ from rooflens.model.verdict.limit import find_limit, local_part
 if TYPE_CHECKING:
     from rooflens.model.verdict.facts import Facts
 
+PER_SECTOR = ("global_load_bytes_per_sector", "global_store_bytes_per_sector")
 PEAK = 1e12
 """Of DRAM: 1 GB takes 1 ms."""
 
@@ -188,9 +189,11 @@ def test_without_a_time_shares_of_it_give_a_factor_and_no_floor() -> None:
 
 def test_sectors_of_both_sides_tell_of_rereading_as_those_of_each_do() -> None:
     """Accesses ask for 6.4 GB and DRAM moves 4 GB: bytes are read again, and half of each sector is not used."""
-    both = {"dram_bytes": 4e9, "global_touched_sectors": 4e8, "global_ideal_sectors": 2e8}
+    sectors = {"global_touched_sectors": 4e8, "global_ideal_sectors": 2e8, **dict.fromkeys(PER_SECTOR, 16.0)}
+    both = {"dram_bytes": 4e9, **sectors}
     assert limit(1e6, both).factor == pytest.approx(5)
-    assert limit(1e6, {**both, "global_touched_sectors": 2e8}).factor == pytest.approx(2.5)
+    for others in ({"global_touched_sectors": 2e8}, {PER_SECTOR[1]: 32.0}):
+        assert limit(1e6, {**both, **others}).factor == pytest.approx(2.5)
 
 
 def test_only_traffic_is_marked() -> None:
