@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -73,7 +73,7 @@ def write_keys(*, filters: bool, lanes: bool) -> Markup:
     """Write what keys do on a page that has filters, or lanes."""
     if not (filters or lanes):
         return Markup()
-    return Markup(_beside("timeline").keys(filters, lanes))  # noqa: S704 -- autoescaped
+    return Markup(_beside("shared/timeline").keys(filters, lanes))  # noqa: S704 -- autoescaped
 
 
 def write_for_notebook(answer: Words, first: Opportunities | None, notes: Sequence[str], picture: str = "") -> Markup:
@@ -85,18 +85,26 @@ def write_for_notebook(answer: Words, first: Opportunities | None, notes: Sequen
         notes: Lines below it.
         picture: An SVG beside it, in base64; empty for none.
     """
-    return Markup(_beside("notebook").in_notebook(answer, first, notes, picture))  # noqa: S704 -- autoescaped
+    return Markup(_beside("shared/notebook").in_notebook(answer, first, notes, picture))  # noqa: S704 -- autoescaped
 
 
 def write_frame(page: str, height_px: int) -> Markup:
     """Write a page as a frame of another one: it has its own origin, and can reach nothing around it."""
-    return Markup(_beside("notebook").frame(escape(page), height_px))  # noqa: S704 -- autoescaped
+    return Markup(_beside("shared/notebook").frame(escape(page), height_px))  # noqa: S704 -- autoescaped
 
 
 def write_words(words: Words) -> Markup:
     """Write a line of words."""
-    if isinstance(words, str) and "`" not in words:  # most are, and a macro takes ten times as long
-        return escape(blocks.safe(words).replace(" -> ", " \u2192 "))
+    return _text(words) if isinstance(words, str) else _spans(words)
+
+
+@lru_cache(maxsize=blocks.TEXTS_KEPT)
+def _text(text: str) -> Markup:
+    """Write a text: most hold no code, and a macro takes ten times as long."""
+    return _spans(text) if "`" in text else escape(blocks.safe(text).replace(" -> ", " \u2192 "))
+
+
+def _spans(words: Words) -> Markup:
     return Markup(_macros().spans_of(blocks.styled(words)))  # noqa: S704 -- autoescaped
 
 
@@ -150,7 +158,7 @@ def _macros() -> Any:
 def _beside(name: str) -> Any:
     """Load the macros of what few pages have."""
     _macros()
-    return _environment().get_template(f"shared/{name}.html").module
+    return _environment().get_template(f"{name}.html").module
 
 
 @cache

@@ -448,7 +448,7 @@ def _hotspots(
 def _grouped(measured: Mapping[str, ByAddress], key_of: Mapping[int, Key]) -> dict[str, dict[Key, float]]:
     """Sum each measure over the instructions of each line or function; those without one are left out."""
     columns: dict[str, dict[Key, float]] = {}
-    for measure, amounts in measured.items():
+    for measure, amounts in measured.items() if key_of else ():
         column: dict[Key, float] = defaultdict(float)
         for pc, amount in amounts.items():
             if pc in key_of:
@@ -464,6 +464,8 @@ def _hottest(
 
     None is left out between the first half of what is kept: they are the hottest there are.
     """
+    if not any(columns.values()):
+        return []
     stalled = sum(total for measure, total in totals.items() if measure.startswith(STALL))
     most = _MOST_PER_GRAIN[grain]
     sampled = _ranking(columns.get("samples", {}), most // 2)
@@ -483,7 +485,7 @@ def _hottest(
 
 def _ranking(column: Mapping[Key, float], count: int) -> list[Key]:
     """Return the keys of the `count` largest amounts above zero; ties go to the last keys."""
-    least = min(sorted(column.values())[-count:], default=0.0)
+    least = min(sorted(column.values())[-count:]) if len(column) > count else 0.0
     largest = sorted(((n, key) for key, n in column.items() if n >= least and n > 0), reverse=True)
     return [key for _, key in largest[:count]]
 

@@ -49,7 +49,7 @@ from rooflens.model.counters.recipes import (
     WhileActive,
 )
 from rooflens.model.counters.table import COUNTERS
-from rooflens.model.records import NO_VALUES, held_once
+from rooflens.model.records import NO_VALUES, held_numbers, held_once
 
 NS_PER_S = 1e9
 BITS_PER_BYTE = 8
@@ -257,12 +257,14 @@ def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[st
     A clock of 0 Hz was not measured: nothing runs without a clock.
     """
     sources: dict[str, str] = {}
+    hold = held_numbers()
     for name, ways in steps:
         for way in ways:
-            value = way.value(stored, resolved)
+            value = _FORMULAS[way.form](way, stored, resolved)
             # NaN, as from a missing duration, lets the next way try.
             if isfinite(value) and (value or not name.endswith("_clock_hz")):
-                found[name], sources[name] = held_once(value), way.source
+                found[name] = hold(value, value) if value.__class__ is float else held_once(value)
+                sources[name] = way.source
                 break
     return sources
 

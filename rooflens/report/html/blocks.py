@@ -30,7 +30,7 @@ WORTH_WORDS = 0.04
 MAX_ROWS = 4_000
 """Rows of all tables of a page; those of further tables are only counted."""
 
-_TEXTS_KEPT = 4096
+TEXTS_KEPT = 4096
 """Texts that are made safe once: names of units, columns and kernels recur in every table."""
 
 _TAGS = {"strong": "b", "dim": "small"}
@@ -38,7 +38,7 @@ _KINDS = {"keep": "nowrap", "name": "label", "prose": "prose"}
 """How cells of a column give way -> their class."""
 
 
-@lru_cache(maxsize=_TEXTS_KEPT)
+@lru_cache(maxsize=TEXTS_KEPT)
 def safe(text: str) -> str:
     """Return a text as a page holds it: nothing that steers or hides, numbers beside their units; twice is as once."""
     return unbroken(printable(text.replace(NBSP, " ")))
