@@ -173,7 +173,7 @@ def test_what_is_won_is_hatched_where_it_is_known(screens: dict[str, Content]) -
 
 
 def test_limits_are_sentences_and_none_sounds_like_a_floor_that_it_is_not(analyses: list[Analysis]) -> None:
-    """What is not proven has a verb and its condition; the floor of today's work says what gets below it."""
+    """What is not proven has a verb and its condition; the floor of today's work says what gets below it, or did."""
     offenders = []
     for one in analyses:
         verdict = one.verdict
@@ -182,7 +182,7 @@ def test_limits_are_sentences_and_none_sounds_like_a_floor_that_it_is_not(analys
             if words and not (is_said or words == "far from any limit"):
                 offenders.append((one.key, words))
         today = today_words(verdict, one.kernel.gpu)
-        if today and not re.match(r"only .* gets? below ", today):
+        if today and not re.match(r"only .* gets? below |before it .* allows no less than .*: it asks for ", today):
             offenders.append((one.key, today))
     assert offenders == []
 
