@@ -158,8 +158,11 @@ def _most_left(facts: Facts, found: Found) -> Iterator[float]:
     limit.
     """
     time_ns, limit = facts.kernel.duration_ns, facts.limit
-    least = {side.resource: side.share for side in facts.sides if side.resource is not None}
-    yield from (1 / share for unit, share in {**least, **facts.shares}.items() if share and unit not in found.bears_on)
+    shares, spared = facts.shares, found.bears_on
+    yield from (1 / share for unit, share in shares.items() if share and unit not in spared)
+    for side in facts.sides:
+        if side.resource is not None and side.share and side.resource not in shares and side.resource not in spared:
+            yield 1 / side.share
     if (most := most_of_one_loop(facts, found.where)) is not None:
         yield most
     if time_ns is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -18,7 +19,7 @@ from rooflens.model.roofline.unit_names import busy_words, resource_label
 from rooflens.model.verdict.bottleneck import busiest_unit
 from rooflens.model.verdict.collecting import PROGRAM, program_of
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.narrower import roofs_over_fp32
+from rooflens.model.verdict.narrower import peak_of, roofs_over_fp32
 
 _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
@@ -60,6 +61,8 @@ _NARROW_PRODUCT = re.compile(r"(?:^|_)[isu][48](?:_|$)|i8i8|int8|e[245]m[123]|fp
 _NARROW_TENSOR = ("tensor_int8", "tensor_int4", "tensor_fp8", "tensor_fp6", "tensor_fp4", "tensor_nvfp4", "tensor_mxfp")
 
 _FP32_PRODUCT = re.compile(r"sgemm|ffma", re.IGNORECASE)
+_BF16_SINCE = (8, 0)
+"""From here on tensor cores take bf16."""
 
 
 @lru_cache(maxsize=1024)
@@ -120,7 +123,10 @@ def caller_moves(facts: Facts, library: str) -> tuple[Move, ...]:
     elif is_product:
         is_computing = limiter is not None and (limiter.resource or "").startswith(("tensor", "fp", "fma"))
         used = f": {busy_words(limiter, kernel.gpu)}" if limiter is not None and is_computing else moved
-        if _FP32_PRODUCT.search(name) and (roofs := roofs_over_fp32(facts)):
+        roofs = roofs_over_fp32(facts)
+        if kernel.capability >= _BF16_SINCE and peak_of(kernel, facts.pipes, "fp32") is None:
+            roofs = {"bf16": math.inf}  # on every such chip it is twice as fast at least
+        if _FP32_PRODUCT.search(name) and roofs:
             other = f"call {library} with {max(roofs, key=roofs.__getitem__)}, if accuracy allows"
             tensor = f"allow TF32, or {other}" if "tf32" in roofs else other
             moves.append(Move(f"{tensor}, for tensor cores{used}", "tensor"))

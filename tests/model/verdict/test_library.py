@@ -152,3 +152,11 @@ def test_no_caller_of_eight_bit_products_is_told_to_narrow_them() -> None:
         for kernel in (make_kernel(name=name, function_name=name),)
     }
     assert list(narrower.values()) == [True, False, False, False]
+
+
+@pytest.mark.parametrize(("capability", "kind"), [("8.6", "tensor"), ("7.0", "precision")])
+def test_an_fp32_product_of_a_nameless_chip_is_sent_to_tensor_cores_that_take_bf16(capability: str, kind: str) -> None:
+    """A print that names no GPU has no peaks: from CC 8.0 on every chip has bf16 at twice the rate of fp32 at least."""
+    kernel = make_kernel({"grid_size": 1e4}, name="ampere_sgemm_64x64_nn", gpu=None, compute_capability=capability)
+    facts = replace(make_case({"dram": 0.7}, kernel=kernel), bound="memory")
+    assert caller_moves(facts, "cuBLAS")[0].kind == kind
