@@ -144,9 +144,9 @@ def test_what_a_full_memory_allows_today_is_told_from_what_takes_fewer_bytes(
     ("resource", "after_ns", "said"),
     [
         ("l2", 116e3, "today's bytes through L2 (91 % busy) take 478 \u00b5s, and the best move leaves fewer"),
-        ("l2", 478e3, "today's bytes through L2 (91 % busy) take 478 \u00b5s, and only fewer get below"),
-        ("alu", None, "today's work for the ALU pipe (91 % busy) takes 478 \u00b5s, and only less gets below"),
-        ("issue", None, "today's instructions (issue 91 % busy) take 478 \u00b5s, and only fewer get below"),
+        ("l2", 478e3, "only fewer bytes through L2 (91 % busy) get below 478 \u00b5s"),
+        ("alu", None, "only less work for the ALU pipe (91 % busy) gets below 478 \u00b5s"),
+        ("issue", None, "only fewer instructions (issue 91 % busy) get below 478 \u00b5s"),
     ],
 )
 def test_a_floor_of_today_says_whether_the_best_move_gets_below(

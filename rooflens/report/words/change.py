@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rooflens.format import count, factor, is_plural, percent, si, significant
 from rooflens.model.compare.causes import causes_words, differs, shared_words
 from rooflens.model.compare.compare import AS_FAST, Change, Timing
-from rooflens.model.compare.findings import FindingChange, FindingChanges, Number
 from rooflens.model.compare.given import Given, defaults_words
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.keys import short_names
@@ -15,6 +15,9 @@ from rooflens.model.records import FAR, Analysis, Limit
 from rooflens.model.roofline.unit_names import limiter_words
 from rooflens.model.same_work import UnitTime, Work, time_per_work
 from rooflens.report.words.gain_and_limit import share_words
+
+if TYPE_CHECKING:
+    from rooflens.model.compare.findings import FindingChange, FindingChanges, Number
 
 NO_CAUSE = "no counter says why"
 

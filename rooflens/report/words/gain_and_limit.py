@@ -71,12 +71,12 @@ def today_words(verdict: Verdict, gpu: str | None, span: str = "") -> str:
     if today is None or today.share * FAR < 1 or today.floor_ns <= default_thresholds().limiter_gain * least_ns:
         return ""
     amount, _, what = _relieved(today.resource, gpu)[1].partition(" ")
-    unit = "issue " if today.resource == "issue" else ""
-    takes, gets = ("takes", "gets") if amount == "less" else ("take", "get")
-    after_ns = verdict.gain.time_after_ns if verdict.gain else None
-    is_left_behind = after_ns is not None and after_ns < today.floor_ns
-    beaten = f"the best move leaves {amount}" if is_left_behind else f"only {amount} {gets} below"
-    return f"today's {what} ({unit}{percent(today.share)} busy) {takes} {duration(today.floor_ns)}{span}, and {beaten}"
+    s = "s" if amount == "less" else ""
+    busy = f"{what} ({'issue ' if today.resource == 'issue' else ''}{percent(today.share)} busy)"
+    floor, after_ns = f"{duration(today.floor_ns)}{span}", verdict.gain.time_after_ns if verdict.gain else None
+    if after_ns is not None and after_ns < today.floor_ns:
+        return f"today's {busy} take{s} {floor}, and the best move leaves {amount}"
+    return f"only {amount} {busy} get{s} below {floor}"
 
 
 def _relieved(resource: str | None, gpu: str | None = None) -> tuple[str, str]:
