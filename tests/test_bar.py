@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,22 @@ def test_without_a_base_nothing_fails(capsys: pytest.CaptureFixture[str]) -> Non
     """A clone without history prints ratios to the yardsticks, and dashes for what it cannot compare."""
     bar.show(bar.Line(_SLOW, [2.0], [float("nan")], [3.0]))
     assert capsys.readouterr().out.split() == ["slow", "loop", "-", "1.50", "3.00", "s", "-"]
+
+
+def test_a_first_run_finds_nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Charts are built in it, so that what building them takes is held to the base; other lines have a cache."""
+    caches = []
+
+    def noted(*_: object, env: dict[str, str], **__: object) -> tuple[float, int]:
+        caches.append(env["XDG_CACHE_HOME"])
+        return 1.0, 1
+
+    monkeypatch.setattr(bar, "cpu_and_peak", noted)
+    tree = bar.Tree(tmp_path, tmp_path)
+    for work in bar.WORKS:
+        tree.cpu_s(work, tmp_path)
+    first = [work.title for work, cache in zip(bar.WORKS, caches, strict=True) if cache == os.devnull]
+    assert first == ["first page of one report with code"]
 
 
 @pytest.fixture

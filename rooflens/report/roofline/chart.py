@@ -74,8 +74,9 @@ def roofline_spec(
     params = [*_params(plane, picked, level), *(_plane_params(plane, drawn) if plane.points else ())]
     params += values(texts=texts)
     data = _datasets(plane, picked, drawn)
-    frame = built(parts_of(plane), _frame)
-    words = {"text": title, "subtitle": _subtitle(plane, has_ghosts=bool(data.get("ghosts")))}
+    parts = parts_of(plane)
+    frame = built(parts, _frame)
+    words = {"text": title, "subtitle": _subtitle(plane, parts, has_ghosts=bool(data.get("ghosts")))}
     return filled(frame | {"title": frame["title"] | words}, params, {"kernels": kernels} | data)
 
 
@@ -93,13 +94,14 @@ def default_level(plane: Plane) -> str:
     return next(iter(own)) if len(own) == 1 else OWN if OWN in plane.choices else plane.first_level or ALL
 
 
-def _subtitle(plane: Plane, *, has_ghosts: bool) -> str:
-    if not plane.points:
+def _subtitle(plane: Plane, parts: Parts, *, has_ghosts: bool) -> str:
+    if parts.plane is None:
         return bars_heading(plane)
     ghosts = ["dashed ring: where the chosen move would put the kernel"] if has_ghosts else []
     loops = ["diamonds: loops of the selected kernel"] if plane.loops else []
-    beyond = any(plane.beyond(level) for level in plane.choices)
-    return sentence([*notes(plane), *ghosts, *loops, *(["arrows: kernels beyond the axes"] if beyond else [])])
+    return sentence(
+        [*notes(plane), *ghosts, *loops, *(["arrows: kernels beyond the axes"] if parts.plane.has_beyond else [])]
+    )
 
 
 def notes(plane: Plane) -> list[str]:
