@@ -65,8 +65,6 @@ class Work(Struct, frozen=True):
     """One line: the arguments of `rooflens` over a file; `{file}` and `{page}` in them are replaced.
 
     Attributes:
-        most: It may take so many times the CPU of the base.
-        why: Why that is more than of others, printed wherever it is used: a debt, not a right.
         is_first: Nothing is kept of an earlier run: charts are built, as they are on a machine of CI.
     """
 
@@ -74,8 +72,6 @@ class Work(Struct, frozen=True):
     file: str
     arguments: tuple[str, ...]
     yardstick: str = "loop"
-    most: float = MOST
-    why: str = ""
     is_first: bool = False
 
 
@@ -92,14 +88,7 @@ WORKS = (
     Work("own tier: JSON", "own", JSON),
     Work("own tier: page", "own", PAGE),
     Work("equal work: JSON", "equal", JSON),
-    Work(
-        "trace: table",
-        "trace",
-        TABLE,
-        "json.load",
-        most=1.4,
-        why="it tells parts of the time, causes of idle time, steps, collectives and fusions, too; to be made up for",
-    ),
+    Work("trace: table", "trace", TABLE, "json.load"),
     Work("corpus: table of 154 kernels", "corpus_154", TABLE),
     Work("corpus: page of one report with code", "corpus_code", PAGE),
 )
@@ -235,11 +224,9 @@ def show(line: Line) -> None:
         before = change = "-"
     print(
         f"{line.work.title:<38} {line.work.yardstick:<12} {before:>6} {now_s / yardstick_s:6.2f} {now_s:6.2f} s "
-        f"{change:>7}{'  slower' if line.change > line.work.most else ''}",
+        f"{change:>7}{'  slower' if line.change > MOST else ''}",
         flush=True,
     )
-    if line.change > MOST and line.work.why:
-        print(f"  up to {line.work.most - 1:+.0%} is known: {line.work.why}", flush=True)
 
 
 def find_base(given: str | None) -> tuple[str, str] | None:
@@ -340,11 +327,11 @@ def bar(works: Sequence[Work], files: Mapping[str, Path], now: Tree, base: Tree 
         slower = []
         for work in works:
             show(line := measure(work, files[work.file], now, base))
-            slower += [work] if line.change > work.most else []
+            slower += [work] if line.change > MOST else []
         if not slower:
             return 0
         works = slower
-    names = ", ".join(f"`{work.title}`: over {work.most - 1:.0%}" for work in slower)
+    names = ", ".join(f"`{work.title}`: over {MOST - 1:.0%}" for work in slower)
     print(f"\nerror: {names} more CPU than at the base in {RUNS} runs of {RUNS}", file=sys.stderr)
     return 1
 

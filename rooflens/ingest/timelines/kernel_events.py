@@ -99,7 +99,7 @@ def id_of(value: Any) -> int | str | float | None:
 
 def index_of(value: Any) -> int:
     """Return the index of a GPU or stream; 0 if it is not a number."""
-    return value if isinstance(value, int) and 0 <= value < MOST_BLOCKS else 0
+    return int(value) if isinstance(value, int) and 0 <= value < MOST_BLOCKS else 0
 
 
 def shape_of(value: Any) -> tuple[int, int, int] | None:

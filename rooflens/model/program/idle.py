@@ -165,7 +165,7 @@ def _add(one: Idle, found: dict[tuple[str | None, ...], Idle]) -> None:
     if (known := found.get(key)) is None:
         found[key] = one
         return
-    longest = max(known, one, key=lambda each: each.longest_ns)
+    longest = one if one.longest_ns > known.longest_ns else known
     found[key] = replace(longest, count=known.count + one.count, gap_ns=known.gap_ns + one.gap_ns)
 
 

@@ -21,6 +21,7 @@ from itertools import chain, compress, islice, pairwise
 from operator import add, eq, itemgetter, sub
 from typing import TYPE_CHECKING, Any, Literal
 
+from rooflens.model.program.launches import NO_STEP
 from rooflens.model.program.occupancy import COMMUNICATION, COPY, GRAPH, KERNEL, UNKNOWN, Occupancy
 from rooflens.model.program.timeline import BusyEvent, StepRange
 
@@ -51,7 +52,6 @@ _AS_GOOD = 0.002
 """Of periods that repeat as well as the best, within this, the shortest is one step; longer ones are several."""
 
 _PERIODS_TRIED = 64
-_NO_STEP_INDEX = -1
 
 Span = tuple[int, int, str]
 """Start, end and name of a range of the host, in nanoseconds."""
@@ -227,7 +227,7 @@ class Log:
         self._starts, self._lanes, self._streams = launches.starts, launches.lanes, launches.streams
         self._ends = array("q", map(add, launches.starts, launches.durations))
         self._rows = array("i", map(rows.__getitem__, launches.kinds))
-        numbers = [*(one.number for one in launches.step_ranges), _NO_STEP_INDEX]  # `NO_STEP` is the last
+        numbers = [*(one.number for one in launches.step_ranges), NO_STEP]  # that of launches in no step is the last
         self._steps = array("i", map(numbers.__getitem__, launches.steps))
         self._named: dict[int, str] = {}
         for one in launches.step_ranges:
@@ -251,15 +251,15 @@ class Log:
         """Sum up rows and steps."""
         # Launches are in the order in which they began: the first of a step is the last from behind.
         begins = dict.fromkeys(steps, 0) | dict(zip(reversed(steps), reversed(self._starts), strict=True))
-        begins.pop(_NO_STEP_INDEX, None)
-        last = max(compress(self._ends, map(_NO_STEP_INDEX.__ne__, steps)))
+        begins.pop(NO_STEP, None)
+        last = max(compress(self._ends, map(NO_STEP.__ne__, steps)))
         ordered = {step: place for place, step in enumerate(sorted(begins, key=begins.__getitem__))}
         bounds = [*(begins[step] for step in ordered), last]
         times = [array("q", bytes(8 * len(ordered))) for _ in waiting]
         counts, kernels_ns, launches = [0] * len(waiting), [0] * len(ordered), [0] * len(ordered)
         outside_ns = 0
         for start, end, row, step in zip(self._starts, self._ends, self._rows, steps, strict=True):
-            if step == _NO_STEP_INDEX:
+            if step == NO_STEP:
                 if not waiting[row]:
                     outside_ns += max(0, min(end, last) - max(start, bounds[0]))
                 continue
@@ -342,7 +342,7 @@ class Log:
 
     def _by_repetition(self, row_names: Sequence[str]) -> tuple[array[int], StepsBy | None]:
         """Part the launches by what the busiest stream repeats."""
-        steps = array("i", [_NO_STEP_INDEX]) * len(self._rows)
+        steps = array("i", [NO_STEP]) * len(self._rows)
         if not self._rows:
             return steps, None
         busiest = Counter(self._lanes).most_common(1)[0][0]

@@ -258,6 +258,13 @@ def test_what_launches_have_in_common_is_made_once(tmp_path: Path) -> None:
     assert (len(timeline.kernels), len(timeline.kernels.alike)) == (1000, 2)
 
 
+def test_a_gpu_is_a_number_whatever_a_trace_calls_it(tmp_path: Path) -> None:
+    """What JSON has for 1 is GPU 1; what is no number at all is GPU 0."""
+    events = [kernel("k", at, device=device) for at, device in enumerate((1, True, "x", None, [1]))]
+    found = [str(one.device) for one in read_trace(write_trace(tmp_path / "t.json", events)).kernels]
+    assert found == ["1", "1", "0", "0", "0"]
+
+
 @pytest.fixture(scope="module")
 def traces(corpus: Path) -> Path:
     """Return the folder of published timelines beside the corpus."""

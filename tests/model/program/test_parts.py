@@ -58,6 +58,14 @@ def test_each_instant_is_in_one_part(tmp_path: Path) -> None:
     assert (parts.communication_ns, parts.copies_ns, parts.idle_ns) == (50_000, 50_000, 100_000)
 
 
+def test_a_gap_begins_where_the_kernel_before_it_ends_whatever_the_clock_counts_from(tmp_path: Path) -> None:
+    """Of kernels before moment 0 of the clock the gap is as long as after it."""
+    for begin in (-8, 0, 5_084_329_857_012.345):
+        path = write_trace(tmp_path / "t.json", [kernel("gemm", begin, 3), kernel("gemm", begin + 10, 3)])
+        (program,) = read_programs([path])
+        assert [(one.count, one.gap_ns) for one in program.idle] == [(1, 7_000)], begin
+
+
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", TRACES)
 def test_parts_add_up_and_what_is_next_is_about_the_largest(name: str) -> None:
