@@ -87,7 +87,6 @@ def encode_block(header: bytes, messages: Sequence[tuple[int, bytes]], treatment
 
 
 def _blocks(report: bytes, offset: int) -> Iterator[Block]:
-    """Yield the blocks from `offset` to the exact end of the report."""
     while offset < len(report):
         header, offset = framed_at(report, offset)
         numbers = {one.number: one.value for one in fields(header)}

@@ -126,7 +126,6 @@ class Launches:
         return self._add(key) if found is None else found
 
     def _add(self, key: Any) -> int:
-        """Return the index of an ID that has none yet."""
         index = len(self.threads)
         if type(key) is int and 0 <= key < _MOST_NUMBERS * index + _NUMBERS_AHEAD:
             if (lacking := key + 1 - len(self._of_number)) > 0:
@@ -334,7 +333,6 @@ class Columns:
             kernels.collectives.append(NONE if args.collective is None else self._collective(args))
 
     def _name(self, given: str) -> int:
-        """Return the index of a kernel's name."""
         name = bounded_name(given)
         if name not in self._names:
             self._budget.take(NAME_CHARACTERS, len(name))
@@ -346,7 +344,6 @@ class Columns:
         return self._names[name]
 
     def _take_others(self, events: Sequence[Event]) -> None:
-        """Keep copies and memsets."""
         for event in events:
             if (span := span_of(event.ts, event.dur)) is None:
                 continue
@@ -400,7 +397,6 @@ class Columns:
             operators.externals.append(args.external)
 
     def _say(self, name: str, args: Arguments) -> int:
-        """Return the index of what an operator says."""
         call = b""
         more: tuple[str | None, ...] = ()
         if args.types or args.num_gb:
@@ -417,7 +413,6 @@ class Columns:
         return index
 
     def _call(self, call: Call) -> int:
-        """Return the index of what an operator was called with."""
         index = self._call_indices.get(call)
         if index is None:
             self._budget.take(NAME_CHARACTERS, len(call))

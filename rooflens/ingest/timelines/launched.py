@@ -259,7 +259,6 @@ class Launched(Sequence[KernelEvent]):
         return _Origins(trace, _Around(sorted(processes), innermost, processes.__getitem__), {})
 
     def _find_step_ranges(self) -> StepRanges:
-        """Find the ranges that mark the steps of the program, in each process."""
         trace, ranges = self._trace, self._trace.ranges
         spans = defaultdict[Any, list[tuple[int, int, str]]](list)
         for thread, own in ranges.by_thread.items():
@@ -317,7 +316,6 @@ class Launched(Sequence[KernelEvent]):
         return self._origins_by_id, place_by_id
 
     def _kernels(self, numbers: Iterable[int]) -> Iterator[KernelEvent]:
-        """Make the kernels of some numbers in the order of the file."""
         trace, kernels, operands = self._trace, self._trace.kernels, self._operands
         facts, says = trace.operators.facts, trace.said
         for number in numbers:

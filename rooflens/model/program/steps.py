@@ -255,7 +255,6 @@ class Log:
         return Steps(None) if by is None else self._summed_up(found, by, waiting, others)
 
     def _summed_up(self, steps: array[int], by: StepsBy, waiting: Sequence[bool], others: Iterable[BusyEvent]) -> Steps:
-        """Sum up rows and steps."""
         begins: dict[int, int] = {}
         last = 0
         for start, end, step in zip(self._starts, self._ends, steps, strict=True):

@@ -234,7 +234,6 @@ def _communication(whole: Joined) -> Iterator[Words]:
 
 
 def _won_of_operators(known: Sequence[ProgramKernel], won_ns: float) -> tuple[str | Span, ...]:
-    """Add up what can be won by operator, where there are several."""
     won: Counter[str] = Counter()
     for one in known:
         won[one.operator or ""] += round(one.gain_ns or 0.0)
@@ -407,7 +406,6 @@ def _more(amount: int) -> str:
 
 
 def _legend(kernels: Sequence[ProgramKernel]) -> Iterator[Words]:
-    """Explain the columns that the lists have."""
     if any(one.floor_ns is not None for one in kernels):
         yield _NOTE
     if any(one.measured is not None for one in kernels):
