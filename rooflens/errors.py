@@ -129,7 +129,6 @@ def meant_names(name: str, known: Collection[str]) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """List as many names as fit into a hint."""
     shown = len(names)
     while shown > 1 and len(", ".join(names[:shown])) > MOST_LISTED:
         shown -= 1

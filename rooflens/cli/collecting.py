@@ -536,7 +536,6 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
 
 
 def _read_timeline(options: Mapping[str, Any]) -> Unprofiled | None:
-    """Return the figures of the given timeline; None if none is given."""
     if options["timeline"] is None:
         return None
     need_newer_python("--timeline")

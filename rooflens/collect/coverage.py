@@ -78,7 +78,6 @@ def other_gpu(plan: Plan, report: Path) -> str:
 
 
 def _read(report: Path) -> Sequence[Kernel]:
-    """Read the kernels of a report; empty if it cannot be read here."""
     try:
         need_newer_python("reading reports")
         from rooflens.ingest.reports.read import ReadOptions, read_report  # noqa: PLC0415 - a bare GPU box may lack it

@@ -79,7 +79,6 @@ def _harmless(value: Any) -> Any:
 
 
 def _for_client(text: str) -> str:
-    """Replace commands by tools."""
     for command, tool in _TOOLS:
         text = command.sub(tool, text)
     return text

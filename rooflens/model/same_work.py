@@ -222,7 +222,6 @@ def _issues_alike(before: Analysis, after: Analysis) -> bool:
 
 
 def _uses_tensor_cores(analysis: Analysis) -> bool | None:
-    """Return whether the tensor cores worked; None if nothing tells."""
     share = analysis.kernel.counters.get("tensor_active_share")
     if uses_tensor_cores(analysis.kernel.warp_opcodes):
         return True

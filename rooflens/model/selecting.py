@@ -239,7 +239,6 @@ def _called(name: str, function_name: str) -> tuple[str, ...]:
 
 
 def _meeting(matchers: Mapping[str, Matcher], texts: Iterable[str]) -> frozenset[str]:
-    """Return the patterns that match one of some texts."""
     return frozenset(pattern for pattern, matches in matchers.items() if any(map(matches, texts)))
 
 

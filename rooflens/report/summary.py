@@ -375,7 +375,6 @@ def _clock_words(launches: Sequence[Profiled]) -> str:
 
 
 def _listed(names: Iterable[str], plural: str) -> str:
-    """Join a few names, or count many."""
     known = list(names)
     return ", ".join(known) if len(known) <= GPUS_NAMED else f"{len(known)} {plural}"
 

@@ -236,7 +236,6 @@ def _cold_ns(program: Program, state: Any, plan: Plan) -> int | None:
 
 
 def _l2_bytes(device: torch.device) -> int | None:
-    """Return the size of the device's L2; None if it has none, or this PyTorch does not say."""
     if device.type != "cuda":
         return None
     size: int | None = getattr(torch.cuda.get_device_properties(device), "L2_cache_size", None)

@@ -139,8 +139,6 @@ def _without_names(spec: ReportSpec) -> ReportSpec:
 
 
 class _Numbered(dict[str, str]):
-    """Names -> numbered names."""
-
     def __init__(self, kind: str) -> None:
         super().__init__()
         self._kind = kind
@@ -319,7 +317,6 @@ def _opcode(sass: str) -> str:
 
 
 def _files(results: Iterable[RawResult]) -> Iterator[str]:
-    """Yield the source files of some results' instructions."""
     for result in results:
         stored = result.instructions
         listing = result.listing(stored.start) if stored else None

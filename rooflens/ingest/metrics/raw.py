@@ -186,7 +186,6 @@ def _repeated(text: str, count: int) -> pa.DictionaryArray:
 
 
 def _encoded(texts: Sequence[str | None]) -> pa.DictionaryArray:
-    """Dictionary-encode texts, faster than Arrow does."""
     codes: dict[str, int] = {}
     indices = [None if text is None else codes.setdefault(text, len(codes)) for text in texts]
     return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(list(codes), pa.string()))

@@ -191,7 +191,6 @@ def _details_block(details: Mapping[str, Any], session: SessionSpec) -> bytes:
 
 
 def _details(session: SessionSpec) -> list[dict[str, Any]]:
-    """List the session details in ncu's order."""
     entries: list[dict[str, Any]] = [
         {"CreationTime": session.created_unix_s},
         {"TargetSystemInfo": {"ComputerName": session.host.encode()}},

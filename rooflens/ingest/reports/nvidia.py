@@ -176,7 +176,6 @@ def _own(metric: Any) -> Value | None:
 
 
 def _instances(metric: Any, count: int) -> list[Value]:
-    """Return the values of all instances, which share one type."""
     if not count:
         return []
     kind = metric.kind(0)

@@ -361,7 +361,6 @@ def _ways_to_mean(base: str) -> Iterator[Way]:
 
 
 def _ways_by_chip(recipe: PerSm | Same | MemoryBus | BusAtClock | HostLink) -> Iterator[Way]:
-    """Yield the ways that use facts about the chip and its links."""
     match recipe:
         case PerSm(units_per_cycle=units, clock=clock):
             yield Way((), "per SM", f"{units:g} per SM and cycle x SMs x f", units, (clock,))
@@ -422,7 +421,6 @@ def _ways_while_active(name: str, scale: float) -> Iterator[Way]:
 def _ways_by_cycles(
     recipe: ShareOfCycles | CyclesOverTime | CyclesOverRate | CyclesOverClock | Quotient,
 ) -> Iterator[Way]:
-    """Yield the ways that use counts of cycles."""
     match recipe:
         case ShareOfCycles(share=share, cycles=cycles, scale=scale):
             for pct in _pcts(share, "elapsed"):

@@ -141,7 +141,6 @@ def _total_of(table: Printed) -> float | None:
 
 
 def _rows(table: Printed) -> tuple[list[_Row], int]:
-    """Read the rows, and count those that cannot be read."""
     device, host, calls = _device_of(table), table.place(*_SELF_CPU), table.place(*_CALLS)
     shapes, code, name = table.place("input shapes"), table.place("source location"), table.columns.index("name")
     rows, left_out = [], table.stray_count
@@ -168,7 +167,6 @@ def _rows(table: Printed) -> tuple[list[_Row], int]:
 
 
 def _time(text: str) -> float | None:
-    """Read a time with its unit, as `1.234ms`; None if it is none."""
     found = _TIME.fullmatch(text.strip()[:40])
     return nanoseconds(found[1], NS_OF_UNIT[found[2]]) if found else None
 

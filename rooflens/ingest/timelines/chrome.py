@@ -31,7 +31,6 @@ _GRAPH_HINT = (
 
 
 def _head(path: Path) -> bytes:
-    """Return the first bytes of a trace, unpacked."""
     return next(chunks(path), b"")[:HEAD_BYTES] if is_packed(path) else first_bytes(path, HEAD_BYTES)
 
 

@@ -126,7 +126,6 @@ class Launches:
         return self._add(key) if found is None else found
 
     def _add(self, key: Any) -> int:
-        """Return the index of an ID that has none yet."""
         index = len(self.threads)
         if type(key) is int and 0 <= key < _MOST_NUMBERS * index + _NUMBERS_AHEAD:
             if (lacking := key + 1 - len(self._of_number)) > 0:
@@ -368,7 +367,6 @@ class Columns:
             return lane
 
     def _name(self, given: str) -> int:
-        """Return the index of a kernel's name."""
         name = bounded_name(given)
         if name not in self._names:
             self._budget.take(NAME_CHARACTERS, len(name))
@@ -380,7 +378,6 @@ class Columns:
         return self._names[name]
 
     def _take_others(self, events: Sequence[Event]) -> None:
-        """Keep copies and memsets."""
         for event in events:
             if event.ts is None:
                 continue
@@ -435,7 +432,6 @@ class Columns:
             operators.externals.append(args.external)
 
     def _say(self, name: str, args: Arguments) -> int:
-        """Return the index of what an operator says."""
         call = b""
         more: tuple[str | None, ...] = ()
         if args.types or args.num_gb:
@@ -452,7 +448,6 @@ class Columns:
         return index
 
     def _call(self, call: Call) -> int:
-        """Return the index of what an operator was called with."""
         index = self._call_indices.get(call)
         if index is None:
             self._budget.take(NAME_CHARACTERS, len(call))

@@ -344,7 +344,6 @@ class _Launched:
         return _Origins(trace, _Around(sorted(processes), innermost, processes.__getitem__), {})
 
     def _find_step_ranges(self) -> StepRanges:
-        """Find the ranges that mark the steps of the program, in each process."""
         trace, ranges = self._trace, self._trace.ranges
         spans = defaultdict[Any, list[tuple[int, int, str]]](list)
         for thread, own in ranges.by_thread.items():

@@ -173,8 +173,6 @@ def read_export(export: Path, source: str | None = None) -> Timeline:
 
 @dataclass(frozen=True, slots=True)
 class _Kernels:
-    """The kernels of an export, read at each iteration."""
-
     export: Path
     source: str
     budget: Budget
@@ -384,7 +382,6 @@ def _step_ranges(by_thread: Mapping[int, OpenRanges], by_process: Mapping[int, O
 def _ranges(
     database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget
 ) -> tuple[dict[int, OpenRanges], dict[int, OpenRanges]]:
-    """Read the NVTX ranges of each thread and of each process."""
     known = columns[RANGES]
     if {"start", "end", "eventType", "globalTid"} - known:
         return {}, {}
@@ -441,6 +438,5 @@ def _names(database: sqlite3.Connection, columns: Mapping[str, set[str]], budget
 
 
 def _shape(numbers: Sequence[Any]) -> Shape:
-    """Return a grid or block; None if the export does not say."""
     x, y, z = numbers
     return (x, y, z) if all(type(one) is int and 0 < one < _MOST_BLOCKS for one in numbers) else None

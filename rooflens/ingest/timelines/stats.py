@@ -144,8 +144,6 @@ def read_stats(tables: Iterable[Printed], source: str) -> Timeline | Totals:
 
 
 class _Table:
-    """A printed table of a known report."""
-
     def __init__(self, form: _Form, printed: Printed) -> None:
         self.form, self.printed = form, printed
         self.stray_count = printed.stray_count
@@ -292,7 +290,6 @@ def _shapes(table: _Table) -> Callable[[Sequence[str]], tuple[Shape, Shape]]:
 
 
 def _shape(text: str) -> Shape:
-    """Return a grid or block; None if the table does not say."""
     if not (found := _SIZES.fullmatch(text[:64])):
         return None
     x, y, z = (int(part) for part in found.groups())

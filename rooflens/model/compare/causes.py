@@ -258,7 +258,6 @@ def _switches(old: Kernel, new: Kernel) -> Iterator[Cause]:
 
 
 def _sum(kernel: Kernel, names: Sequence[str]) -> float | None:
-    """Add counters up; None if one is missing."""
     amounts = [kernel.counters.get(name) for name in names]
     return None if None in amounts else sum(filter(None, amounts))
 

@@ -134,7 +134,6 @@ def _apart(names: Sequence[str]) -> list[str]:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Number reports of the same path."""
     amounts, seen = Counter(names), Counter[str]()
     labels = []
     for name in names:

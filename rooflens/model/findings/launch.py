@@ -201,7 +201,6 @@ _SM_UNITS, _MEMORY_UNITS = ("sm", "smsp", "l1"), ("l2", "dram")
 
 
 def _most_uneven(facts: Facts, units: tuple[str, ...], of_one: float = 1.0) -> _Uneven | None:
-    """Return the most uneven kind; `of_one` is the number of units for each that has work."""
     counters, sources, worst = facts.kernel.counters, facts.kernel.counter_sources, None
     for key in units:
         name, mean_name, most_name, elapsed_name, otherwise = _UNITS[key]

@@ -118,7 +118,6 @@ def _tile_reason(parameters: Mapping[str, int]) -> str:
 
 
 def _special_functions(facts: _Facts) -> float:
-    """Count the special functions that threads executed, over all launches."""
     return sum(executed(a.kernel.thread_opcodes, ("MUFU",)) * a.launches for a in facts.analyses)
 
 
@@ -210,7 +209,6 @@ def _fewer_bytes(facts: _Facts, predicted: float) -> Iterator[str]:
 
 
 def _l2_bytes(facts: _Facts) -> float | None:
-    """Return the published size of L2; None if unknown."""
     gpu = datasheet_of(facts.analyses[0].kernel.gpu) if facts.analyses else None
     return gpu.l2_size.value if gpu and gpu.l2_size else None
 

@@ -111,7 +111,6 @@ def published_points() -> tuple[Point, ...]:
 
 
 def _point(row: dict[str, str]) -> Point:
-    """Read one line and predict its floor."""
     sizes = {name: int(value) for name, _, value in (pair.partition("=") for pair in row["sizes"].split())}
     found = forecast(OPERATIONS[row["operation"]], sizes, row["dtype"], the_datasheet(row["gpu"]))
     names = ("operation", "dtype", "gpu", "implementation", "untuned", "source")

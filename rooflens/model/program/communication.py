@@ -281,8 +281,6 @@ def _named(kernel: str) -> _Named:
 
 
 class _Key(NamedTuple):
-    """What makes launches one row."""
-
     name: str
     function: str
     group: str | None

@@ -96,7 +96,6 @@ def _aten(kind: Kind, recipes: Mapping[str, Recipe]) -> dict[str, Operator]:
 
 
 def _under(spaces: Iterable[str], recipes: Mapping[str, Recipe]) -> dict[str, Recipe]:
-    """Name the same functions in several namespaces."""
     return {f"{space}::{name}": recipe for space in spaces for name, recipe in recipes.items()}
 
 

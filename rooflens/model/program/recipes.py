@@ -383,7 +383,6 @@ def _product_type(*operands: Tensor) -> str:
 
 
 def _multiplied(left: Tensor, right: Tensor, also: Sequence[Tensor] = (), result_bytes: int | None = None) -> Work:
-    """Multiply matrices, or batches of them."""
     *batches, m, k = left.dims if len(left.dims) > 1 else (1, *left.dims)
     n = right.dims[-1] if len(right.dims) > 1 else 1
     inner = right.dims[-2] if len(right.dims) > 1 else right.dims[-1] if right.dims else 0
@@ -938,7 +937,6 @@ def _window(call: Call, at: int | None) -> int | None:
 
 
 def _broadcast(several: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the sizes of operands after broadcasting."""
     if not several:
         raise UnknownWorkError
     most = max(map(len, several))

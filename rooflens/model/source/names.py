@@ -310,8 +310,6 @@ def _built_in(kernel: Kernel) -> dict[str, Value]:
 
 
 class _At(Names):
-    """The names at a place."""
-
     def __init__(self, site: Site, at: int, loops: Mapping[str, Value], depth: int) -> None:
         if depth > _MOST_DEPTH:
             raise UnknownError

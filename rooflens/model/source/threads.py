@@ -38,7 +38,6 @@ def without_divergence(place: Place) -> Sketch | None:
 
 
 def _one_statement(source: SourceText, head: Statement) -> str | None:
-    """Return the statement of a scope that holds only one."""
     scope = next((one for one in source.scopes if one.head == head), None)
     inside = [one for one in source.statements if scope is not None and scope.start < one.start < scope.end]
     return source.code(inside[0]) if len(inside) == 1 and inside[0].closes == ";" else None

@@ -704,7 +704,6 @@ def with_unprofiled(report: ReportFiles, kept: Unprofiled | None) -> ReportFiles
 
 
 def _name(table: str, digest: str) -> str:
-    """Return the path of a file in a store."""
     return f"{table}/{digest}.parquet"
 
 
@@ -713,7 +712,6 @@ def _run_file(run: Run, stored_unix_s: int, files: Mapping[str, int | None]) -> 
 
 
 def _sizes(contents: Mapping[str, bytes]) -> dict[str, int | None]:
-    """Note the sizes of the files of a report."""
     return {table: None if table in _REPLACED else len(content) for table, content in contents.items()}
 
 

@@ -95,7 +95,6 @@ def _is_profiler(token: str, *, windows: bool) -> bool:
 
 
 def _begin_of_program(tokens: Sequence[str]) -> int | None:
-    """Return where the program begins; None behind an option that is not known."""
     position = 1
     while position < len(tokens) and tokens[position].startswith("-"):
         option, _, value = tokens[position].partition("=")

@@ -120,7 +120,6 @@ def _is_idle(facts: Facts) -> bool:
 
 
 def _longest(sides: Iterable[_Side]) -> _Side:
-    """Return the side that takes longest; if equal, a proven one."""
     return max(sides, key=lambda side: (side.floor_ns, side.proven))
 
 

@@ -198,7 +198,6 @@ def _synthetic(ladders: Iterable[Ladder]) -> str:
 
 
 def _counts(comparison: Ladder) -> Iterator[str]:
-    """Count all kernels by what became of them."""
     yield count(len(comparison.changes), "kernel")
     outcomes = [
         change.speed.outcome(comparison.threshold) for change in comparison.changes if change.base and change.head
@@ -215,7 +214,6 @@ def _counts(comparison: Ladder) -> Iterator[str]:
 
 
 def _overview(ladders: Sequence[Ladder]) -> Table:
-    """List all programs of a page, in their order on it."""
     columns = (
         Column("Program", fit="name"),
         Column("Before", right=True),
@@ -355,7 +353,6 @@ def _opening(program: Program, roofs: PageRoofs) -> Iterator[Block]:
 
 
 def _recorded(program: Program) -> Facts:
-    """List how both sides were recorded."""
     comparison = program.comparison
     totals = (comparison.total.base, comparison.total.head)
     conditions = [_fact(fact) for fact in recorded(comparison)]
@@ -421,8 +418,6 @@ def _waterfall(program: Program) -> Chart:
 
 
 def _roofline(program: Program, roofs: PageRoofs) -> Chart:
-    """Draw each kernel where it was and is, under the roofs of the page."""
-
     def draw() -> Mapping[str, Any] | None:
         from rooflens.report.comparison.charts import arrows_spec  # noqa: PLC0415 - only pages draw
 
@@ -466,7 +461,6 @@ def _numbers(program: Program) -> Table:
 
 
 def _renamed(change: Change, names: Mapping[str, str]) -> Words:
-    """Write the name of a kernel, and its former one where that was another."""
     was = change.base.kernel.name if change.base else change.name
     name = code(names[change.name])
     return (name, " was ", code(names[was])) if plain_name(was) != plain_name(change.name) else (name,)

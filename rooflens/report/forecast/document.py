@@ -250,7 +250,6 @@ def _short(row: Row) -> str:
 
 
 def _sizes(row: Row, steps: Sequence[int]) -> tuple[str, tuple[str, ...]]:
-    """Name the sizes that a sweep goes through, and each of its steps."""
     named = moving(row)
     alike = all(len({row.steps[at][0][name] for name in named}) == 1 for at in steps)
     if named and alike:

@@ -211,7 +211,6 @@ def _time(report: AnalyzedReport, analysis: Analysis) -> str:
 
 
 def _alike(report: AnalyzedReport, analysis: Analysis) -> list[Analysis]:
-    """List the launches of its name in its report."""
     return [one for one in report.analyses if one.kernel.name == analysis.kernel.name and not one.kernel.failed]
 
 

@@ -135,7 +135,6 @@ def selectors(
 
 
 def _chips_px(chips: Sequence[Chip]) -> int:
-    """Return the room of the verdicts, with what they count before them."""
     return sum(chip.width_px for chip in chips) + (CHARACTER_PX * len("Launches") + 8 if chips else 0)
 
 

@@ -177,7 +177,6 @@ def _reports(content: Content) -> Iterator[_Report]:
 
 
 def _sweep(reports: Sequence[_Report], roofs: Mapping[str, RoofSet]) -> Sweep | None:
-    """Put the cases of one family in order; None if they are not a sweep."""
     names = list(reports[0].parameters)
     varying = [name for name in names if len({report.parameters[name] for report in reports}) > 1]
     ordered = sorted(reports, key=lambda report: [report.parameters[name] for name in varying])

@@ -298,7 +298,6 @@ def plane_spec(plane: Drawn) -> Spec:
 
 
 def _legend(plane: Drawn) -> Iterator[str]:
-    """Explain the marks that the legend does not."""
     if any(dot.bar for dot in plane.dots):
         yield "Short bar: what is full before the roof."
     if not all(roof.is_measured for roof in (*plane.slopes, *plane.flats)):

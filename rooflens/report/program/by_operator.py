@@ -110,8 +110,6 @@ def parts_of(whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) -> 
 
 
 class _Kernels:
-    """Makes the rows of kernels, and of what sums them up."""
-
     def __init__(self, whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) -> None:
         self._whole, self._names = whole, names
         self._streams, self._ranks = streams_of(sides), _ranks(whole)

@@ -396,7 +396,6 @@ def _more(amount: int) -> str:
 
 
 def _legend(kernels: Sequence[ProgramKernel]) -> Iterator[Words]:
-    """Explain the columns that the lists have."""
     if any(one.floor_ns is not None for one in kernels):
         yield _NOTE
     if any(one.measured is not None for one in kernels):

@@ -272,7 +272,6 @@ class _Figure(Struct, frozen=True):
         return {kind: name or text, f"{kind}_spot": spot}
 
     def _dots(self) -> alt.Chart:
-        """Draw the dots, with the axes of all layers."""
         look, ((x0, x1), (y0, y1)) = self.look, self._ends
         muted = look.style("note")["color"]
         axis: dict[str, Any] = {

@@ -170,7 +170,6 @@ def _is_seen(point: Point, view: Sheet) -> bool:
 
 
 def _picked_boxes(plane: Plane, picked: str, view: Sheet, level: str) -> list[Box]:
-    """List the boxes of what the picked launch shows at a level."""
     found = (point for point in shown_at(plane.points, level) if point.launch.key == picked)
     return [box for point in found for box in own_boxes(plane, point, view=view, level=level)]
 

@@ -92,7 +92,6 @@ class KernelNames(Struct, frozen=True):
             del by_kernel[key]
 
     def _first(self, key: str, drawn: Mapping[str, Sequence[Point]]) -> str:
-        """Find the kernel that asks for the name of all its versions."""
         versions_ = (version.group_key for version in self.known.get(key, ()))
         return next((one for one in versions_ if one in drawn), key)
 

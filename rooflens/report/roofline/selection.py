@@ -84,7 +84,6 @@ def steady_boxes(plane: Plane, shown: Point, own: Sequence[Point], view: Sheet, 
 
 
 def _bar_boxes(shown: Point, view: Sheet) -> list[Box]:
-    """List the boxes of the bar of what binds a launch, and of its name beside it."""
     if shown.binding is None:
         return []
     right, down = view.at(shown.intensity, shown.binding.per_s)

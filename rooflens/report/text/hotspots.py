@@ -120,7 +120,6 @@ def _heading(listing: Listing) -> Words:
 
 
 def _columns(listing: Listing) -> dict[str, Callable[[Kernel, Hotspot], str]]:
-    """Return the columns for which the kernel has data, by heading."""
     totals = listing.kernel.code_totals
     numbers = {name: write for name, (write, needs) in _NUMBERS.items() if any(totals.get(need) for need in needs)}
     places = dict(_PLACES[listing.by])

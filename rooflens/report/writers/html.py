@@ -71,7 +71,6 @@ def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str
 
 
 def _all(document: Document) -> Iterator[Block]:
-    """Yield blocks, and those that are in others."""
     for block in document:
         yield block
         if isinstance(block, (Folded, OnPage)):
