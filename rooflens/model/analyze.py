@@ -25,7 +25,7 @@ from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.phases import find_phases
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 
-MODEL_VERSION = 9
+MODEL_VERSION = 10
 """Raised whenever the same counters would give other numbers, verdicts or advice."""
 
 
