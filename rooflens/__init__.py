@@ -46,7 +46,6 @@ __all__ = [
     "figure",
     "gpus",
     "ingest_reports",
-    "load_ipython_extension",
     "open",
     "predict",
     "profile",
