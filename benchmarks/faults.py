@@ -52,7 +52,7 @@ from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import read_report
-from rooflens.ingest.reports.report import ReadOptions, Report
+from rooflens.ingest.reports.report import ReadOptions, ReadReport
 from rooflens.model.records import Kernel, Run
 from rooflens.model.store.dataset import Store, StoredReport, report_files
 from rooflens.model.store.tables import ReportRows
@@ -184,7 +184,7 @@ def readers(count: Count, folder: Path, times: int) -> None:
         for file, theirs in zip(files, _by_nvidia(files, options), strict=True):
             who = [name for name, one in (("us", ours[file]), ("NVIDIA", theirs)) if isinstance(one, InputError)]
             what = f"refused by {' and '.join(who)}"
-            if isinstance(found := ours[file], Report) and isinstance(theirs, Report):
+            if isinstance(found := ours[file], ReadReport) and isinstance(theirs, ReadReport):
                 different = ", ".join(differences_of(found, theirs))
                 is_told = bool(found.notes or found.loss)
                 what = "equal" if not different else "noted" if is_told else "different"
@@ -194,10 +194,10 @@ def readers(count: Count, folder: Path, times: int) -> None:
         count.faults, count.runs = count.faults + len(files), count.runs + 1
 
 
-def _by_nvidia(files: Sequence[Path], options: ReadOptions) -> list[Report | InputError]:
+def _by_nvidia(files: Sequence[Path], options: ReadOptions) -> list[ReadReport | InputError]:
     """Read files with NVIDIA's module in one child, or in one each if it dies."""
     try:
-        found: list[Report | InputError] = in_child(read_all, files, options)
+        found: list[ReadReport | InputError] = in_child(read_all, files, options)
     except InputError as error:
         half = len(files) // 2
         return [error] if not half else [*_by_nvidia(files[:half], options), *_by_nvidia(files[half:], options)]

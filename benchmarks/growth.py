@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflens.model.inside.budget import Budget
+from rooflens.model.inside.budget import StepBudget
 from rooflens.model.inside.look import look_inside
 from rooflens.report.document import Column, Table
 from rooflens.report.writers.markdown import to_markdown
@@ -49,7 +49,7 @@ def _of_reader(one: Growing) -> tuple[str, ...]:
 
 def _of_code(shape: str) -> tuple[str, ...]:
     half, whole = (code_of(shape, size) for size in (INSTRUCTIONS // 2, INSTRUCTIONS))
-    few, many = Budget.of(len(half.instructions)), Budget.of(len(whole.instructions))
+    few, many = StepBudget.of(len(half.instructions)), StepBudget.of(len(whole.instructions))
     look_inside(half, few)
     begun_s = time.process_time()
     look_inside(whole, many)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from rooflens.ingest.reports.report import Report
+    from rooflens.ingest.reports.report import ReadReport
     from rooflens.model.records import Analysis, Kernel
 
 Value = float | int | str | None
@@ -113,7 +113,7 @@ def read_folder(folder: Path) -> tuple[list[Result], list[str]]:
     return results, failures
 
 
-def _results(name: str, report: Report) -> Iterator[Result]:
+def _results(name: str, report: ReadReport) -> Iterator[Result]:
     stored: dict[int, dict[str, Value]] = {kernel.index: {} for kernel in report.kernels}
     if report.raw is not None:
         columns = ("kernel_index", "name", "value_double", "value_uint64", "value_string")

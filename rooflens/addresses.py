@@ -14,7 +14,7 @@ from rooflens.errors import InputError
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_URL_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _SECRET = re.compile(r"(?<=://)(?:[^/@]*|[^/@:]*:(?!\d+/)[^@]*)@")
 """The credentials in an address: an unescaped key may contain slashes; `host:9000/a@b` is no key."""
 
@@ -29,7 +29,7 @@ _SECRET_OPTIONS = re.compile(r"key|secret|token|password|credential|sas|signatur
 
 def is_address(given: str) -> bool:
     """Return whether this is an address and not a path."""
-    return bool(_ADDRESS.match(given))
+    return bool(_URL_SCHEME.match(given))
 
 
 def is_remote(given: str) -> bool:

@@ -37,7 +37,7 @@ from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
 from rooflens.model.roofline.datasheets import name_key
 from rooflens.model.store import no_report
-from rooflens.model.verdict.library import with_fills_told
+from rooflens.model.verdict.library import with_fills_note
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
 from rooflens.workloads.recognize import recognize
 
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
-    from rooflens.ingest.reports.jobs import Outcome
+    from rooflens.ingest.reports.jobs import JobOutcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.running import Workers
     from rooflens.ingest.sources import SourceFolder
-    from rooflens.model.calibration import Attainable
+    from rooflens.model.calibration import MeasuredRates
     from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.store.dataset import Store, StoredReport, StoredRun
     from rooflens.model.store.sums import Sums
@@ -114,7 +114,7 @@ class Missing(Struct, frozen=True):
         return f"--kernel 'regex:^({'|'.join(functions[:_MOST_CHOSEN])})$'"
 
 
-class Timed(Struct, frozen=True):
+class AnalyzedTimeline(Struct, frozen=True):
     """A timeline as a whole.
 
     Attributes:
@@ -140,7 +140,7 @@ class Basis(Struct, frozen=True, kw_only=True):
 
     limits: Thresholds = field(default_factory=default_thresholds)
     without_nvidia: bool = False
-    timeline: Timed | None = None
+    timeline: AnalyzedTimeline | None = None
     sources: SourceFolder | None = None
 
     @property
@@ -251,7 +251,7 @@ def analyze_inputs(  # noqa: PLR0913 - the last two hear of the work
     reading: ReadOptions | None = None,
     executor: Workers | None = None,
     on_read: Callable[[float], None] = lambda _: None,
-    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    on_outcome: Callable[[JobOutcome], None] = lambda _: None,
 ) -> Analyzed:
     """Read the given reports, in this process or by workers, and analyze every kernel.
 
@@ -265,7 +265,7 @@ def analyze_inputs(  # noqa: PLR0913 - the last two hear of the work
     analyzer = _Analyzer(basis, lambda part: on_read(part / 2))
     ahead: dict[tuple[str, str], Analyzed] = {}
 
-    def heard(outcome: Outcome) -> None:
+    def heard(outcome: JobOutcome) -> None:
         on_outcome(outcome)
         if not isinstance(outcome.result, InputError):  # while another process may still be reading
             run = outcome.result.run
@@ -286,7 +286,7 @@ def analyze_inputs(  # noqa: PLR0913 - the last two hear of the work
     return _held_against(found, basis.timeline) if basis.timeline else found
 
 
-def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
+def _held_against(analyzed: Analyzed, timeline: AnalyzedTimeline) -> Analyzed:
     """Say what the reports lack of a timeline, and the timeline of the reports.
 
     Raises:
@@ -295,7 +295,7 @@ def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
     from rooflens.model.program.matching import Matching  # noqa: PLC0415 - only where there is a timeline
 
     source, program = timeline.source, timeline.program
-    kernels = [analysis.kernel for analysis in found.analyses]
+    kernels = [analysis.kernel for analysis in analyzed.analyses]
     matching = Matching(kernels)
     alike = [matching.alike(entry.name, entry.grid, entry.block) for entry in program.launch_counts]
     if kernels and program.launch_counts and not any(alike):
@@ -327,7 +327,7 @@ def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
         (source, f"it was recorded on {program.gpu}, the report on {gpu}: compare their times with care")
         for gpu in others
     ]
-    return replace(found, missing=(*found.missing, *missing), notes=(*found.notes, *notes))
+    return replace(analyzed, missing=(*analyzed.missing, *missing), notes=(*analyzed.notes, *notes))
 
 
 def analyze_store(
@@ -351,7 +351,7 @@ def analyze_store(
     analyzer = _Analyzer(basis)
     stored = _Stored(Store.existing(place), analyzer, digits, is_kept=keep and not analyzer.has_other_inputs)
     with _without_collector():
-        found = stored.told(stored.sums() if may_sum and stored.is_large else stored.analyses())
+        found = stored.with_store(stored.sums() if may_sum and stored.is_large else stored.analyses())
     if digits and not found.reports and not found.failures:
         raise no_report(str(place), digits)
     return _held_against(found, basis.timeline) if basis.timeline else found
@@ -368,7 +368,7 @@ class _Stored:
         self._not_kept: InputError | None = None
         self._report_count = self._anew_count = self._kept_count = 0
 
-    def told(self, found: Analyzed) -> Analyzed:
+    def with_store(self, analyzed: Analyzed) -> Analyzed:
         """Add what became of the store to the result of its analysis."""
         notes = []
         if self._anew_count and not self.analyzer.has_other_inputs:
@@ -376,10 +376,10 @@ class _Stored:
             why = "its verdicts are of another version, or of other thresholds, calibrations or data"
             notes = [(str(self.store), f"judged {which} anew: {why}")]
         return replace(
-            found,
-            failures=(*self._failures, *found.failures),
+            analyzed,
+            failures=(*self._failures, *analyzed.failures),
             ignored=tuple(Path(self.store.text_of("runs", name)) for name in self.store.foreign()),
-            notes=(*found.notes, *notes),
+            notes=(*analyzed.notes, *notes),
             not_kept=self._not_kept,
             kept_count=self._kept_count,
         )
@@ -497,11 +497,11 @@ class _Analyzer:
         run: Run,
         kernels: Sequence[Kernel],
         unprofiled: Unprofiled | None,
-        known: tuple[Analysis, ...] | None = None,
+        earlier: tuple[Analysis, ...] | None = None,
     ) -> Analyzed:
         """Analyze a report, unless its analyses are known, and name the kernels that it should have but lacks."""
-        if known is not None and unprofiled is None:
-            return Analyzed((AnalyzedReport(run, known),), self.basis.limits)
+        if earlier is not None and unprofiled is None:
+            return Analyzed((AnalyzedReport(run, earlier),), self.basis.limits)
         if self.basis.without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         notes: tuple[str, ...] = ()
@@ -511,13 +511,17 @@ class _Analyzer:
             is_all = self.basis.timeline is not None
             outsides, missing = _outsides(run, kernels, unprofiled, self._calibrations, is_all=is_all)
             analyses: list[Analysis] = []
-            for at in range(0, 0 if known is not None else len(kernels), _TOGETHER):
+            for at in range(0, 0 if earlier is not None else len(kernels), _TOGETHER):
                 together = slice(at, at + _TOGETHER)
                 analyses += self._analyses(kernels[together], outsides[together])
                 self._on_done(len(kernels[together]) / len(kernels))
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
             return Analyzed((), self.basis.limits, ((run.source, bug_error(error)),))
-        told = with_fills_told(with_siblings(analyses, self.basis.limits), run.command_line) if known is None else known
+        told = (
+            with_fills_note(with_siblings(analyses, self.basis.limits), run.command_line)
+            if earlier is None
+            else earlier
+        )
         report = AnalyzedReport(run, told, unprofiled)
         return Analyzed(
             (report,),
@@ -542,7 +546,7 @@ def _outsides(
     run: Run,
     kernels: Sequence[Kernel],
     unprofiled: Unprofiled | None,
-    calibrations: Sequence[Attainable],
+    calibrations: Sequence[MeasuredRates],
     *,
     is_all: bool,
 ) -> tuple[list[Outside], tuple[str, ...]]:
@@ -609,7 +613,7 @@ def _left_out(run: Run, missing: Sequence[str]) -> tuple[str, ...]:
     return ()
 
 
-def read_timeline(file: str | os.PathLike[str], on_read: Callable[[float], None] = lambda _: None) -> Timed:
+def read_timeline(file: str | os.PathLike[str], on_read: Callable[[float], None] = lambda _: None) -> AnalyzedTimeline:
     """Read a timeline and summarize it.
 
     Args:
@@ -624,7 +628,7 @@ def read_timeline(file: str | os.PathLike[str], on_read: Callable[[float], None]
     from rooflens.model.program.measure import measure  # noqa: PLC0415 - the same
 
     with opened_timeline(file, on_read) as timeline:
-        return Timed(timeline.source, measure(timeline).unprofiled, tuple(timeline.notes))
+        return AnalyzedTimeline(timeline.source, measure(timeline).unprofiled, tuple(timeline.notes))
 
 
 def read_thresholds(file: Path | None) -> Thresholds:

@@ -52,7 +52,7 @@ def kept(name: str) -> bytes | None:
     with contextlib.suppress(OSError, RuntimeError):
         file = cache_folder() / name
         if is_trusted(file):
-            digest, _, data = _read(file).partition(b"\n")
+            digest, _, data = _read_regular_file(file).partition(b"\n")
             if digest == _digest(data):
                 return data
     return None
@@ -108,12 +108,12 @@ def _folders(folder: Path) -> Iterator[Path]:
             yield one
 
 
-def _is_open(found: os.stat_result) -> bool:
+def _is_open(status: os.stat_result) -> bool:
     """Return whether others may write a file; Windows closes a user's folders by lists that no mode shows."""
-    return sys.platform != "win32" and bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    return sys.platform != "win32" and bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
-def _read(file: Path) -> bytes:
+def _read_regular_file(file: Path) -> bytes:
     """Read a file that was just seen to be regular; should a link or a pipe be there by now, it is not waited for."""
     descriptor = os.open(file, os.O_RDONLY | sum(getattr(os, flag, 0) for flag in _OPENING))
     with os.fdopen(descriptor, "rb") as stream:

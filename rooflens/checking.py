@@ -66,7 +66,7 @@ Choice = TypeVar("Choice", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CheckedTable:
     """A table of a document, read key by key; a value of the wrong kind raises an InputError.
 
     Attributes:
@@ -124,14 +124,14 @@ class Table:
 
     def number(self, key: str, *, zero: bool = False) -> float:
         """Return a positive number, or with `zero` a non-negative one; absurdly small or large numbers are refused."""
-        value = self._amount(key, int | float, "number", zero=zero)
+        value = self._nonnegative(key, int | float, "number", zero=zero)
         if value and not _LEAST_NUMBER <= value <= _MOST_NUMBER:
             raise self.error(f"{self.name(key)} cannot be {_shown.repr(value)}")
         return float(value)
 
     def count(self, key: str, *, zero: bool = False) -> int:
         """Return a positive integer of 63 bits, or with `zero` a non-negative one."""
-        value = self._amount(key, int, "whole number", zero=zero)
+        value = self._nonnegative(key, int, "whole number", zero=zero)
         if value > _MOST_COUNT:
             raise self.error(f"{self.name(key)} cannot be {_shown.repr(value)}")
         return int(value)
@@ -141,7 +141,7 @@ class Table:
         values = self._value(key)
         if not isinstance(values, list) or len(values) != length:
             raise self.error(f"{self.name(key)} must be a list of {length} whole numbers, not {_shown.repr(values)}")
-        named = Table(self.source, {f"{key}[{i}]": one for i, one in enumerate(values)}, self.hint, self.path)
+        named = CheckedTable(self.source, {f"{key}[{i}]": one for i, one in enumerate(values)}, self.hint, self.path)
         return tuple(named.count(one) for one in named)
 
     def values_of(self, key: str, kind: type[T], noun: str, *, is_list: bool = False) -> list[T]:
@@ -168,16 +168,16 @@ class Table:
                 raise self.error(f"{self.name(key)} holds a control character: {_shown.repr(value)}")
         return several
 
-    def table(self, key: str) -> Table:
+    def table(self, key: str) -> CheckedTable:
         """Return the table below a key."""
-        return self._below(key, self._value(key))
+        return self._subtable(key, self._value(key))
 
-    def tables(self, key: str) -> tuple[Table, ...]:
+    def tables(self, key: str) -> tuple[CheckedTable, ...]:
         """Return the list of tables below a key; errors number them: `case[0].name`."""
         values = self._value(key)
         if not isinstance(values, list):
             raise self.error(f"{self.name(key)} must be a list of {self.noun}s, not {_shown.repr(values)}")
-        return tuple(self._below(f"{key}[{i}]", value) for i, value in enumerate(values))
+        return tuple(self._subtable(f"{key}[{i}]", value) for i, value in enumerate(values))
 
     def record(self, of: type[T], **given: Any) -> T:
         """Make a dataclass from all values of a table; for our own documents, as only the names are checked.
@@ -191,7 +191,7 @@ class Table:
         self.check_keys({one.name for one in wanted} - optional, optional)
         return of(**given, **self.values)
 
-    def _amount(self, key: str, kinds: Any, noun: str, *, zero: bool) -> Any:
+    def _nonnegative(self, key: str, kinds: Any, noun: str, *, zero: bool) -> Any:
         value = self._value(key)
         is_amount = isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < math.inf
         if not is_amount or (value == 0 and not zero):
@@ -199,10 +199,10 @@ class Table:
             raise self.error(f"{self.name(key)} must be a {wanted}, not {_shown.repr(value)}")
         return value
 
-    def _below(self, key: str, value: Any) -> Table:
+    def _subtable(self, key: str, value: Any) -> CheckedTable:
         if not isinstance(value, dict):
             raise self.error(f"{self.name(key)} must be {self._a_table}, not {_shown.repr(value)}")
-        return Table(self.source, value, self.hint, f"{self.path}{key}.", self.noun)
+        return CheckedTable(self.source, value, self.hint, f"{self.path}{key}.", self.noun)
 
     @property
     def _a_table(self) -> str:
@@ -214,7 +214,7 @@ class Table:
         return self.values[key]
 
 
-def parse_toml(text: str, source: str, hint: str = "") -> Table:
+def parse_toml(text: str, source: str, hint: str = "") -> CheckedTable:
     """Parse a TOML text into a document to be checked key by key.
 
     Raises:
@@ -226,7 +226,7 @@ def parse_toml(text: str, source: str, hint: str = "") -> Table:
     try:
         values = toml.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{source} is not valid TOML: {_words(error)}", hint) from error
+        raise InputError(f"{source} is not valid TOML: {_error_words(error)}", hint) from error
     return _document(values, source, hint, "table")
 
 
@@ -249,7 +249,7 @@ def toml_reader() -> ModuleType:
     )
 
 
-def parse_json(text: str, source: str, hint: str = "") -> Table:
+def parse_json(text: str, source: str, hint: str = "") -> CheckedTable:
     """Parse a JSON text into a document to be checked key by key.
 
     Raises:
@@ -258,7 +258,7 @@ def parse_json(text: str, source: str, hint: str = "") -> Table:
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{source}: not JSON ({_words(error)})", hint) from error
+        raise InputError(f"{source}: not JSON ({_error_words(error)})", hint) from error
     if not isinstance(values, dict):
         raise InputError(f"{source}: `the document` must be an object, not {_shown.repr(values)}", hint)
     return _document(values, source, hint, "object")
@@ -274,11 +274,11 @@ def _is_of_kind(value: object, kind: type) -> bool:
     return kind is float and isinstance(value, float) and abs(value) <= _MOST_NUMBER
 
 
-def _words(error: Exception) -> str:
+def _error_words(error: Exception) -> str:
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
-def _document(values: dict[str, Any], source: str, hint: str, noun: str) -> Table:
+def _document(values: dict[str, Any], source: str, hint: str, noun: str) -> CheckedTable:
     """Make the table of a whole document.
 
     Raises:
@@ -288,7 +288,7 @@ def _document(values: dict[str, Any], source: str, hint: str, noun: str) -> Tabl
     for _ in range(MAX_DEPTH):
         level = [below for value in level for below in _members(value)]
         if not level:
-            return Table(source, values, hint, noun=noun)
+            return CheckedTable(source, values, hint, noun=noun)
     raise InputError(f"{source}: nested too deeply", hint)
 
 

@@ -81,27 +81,27 @@ class UnknownNameError(UsageError):
         self,
         kind: str,
         name: str,
-        known: Collection[str],
+        choices: Collection[str],
         listing: str = "",
         synonyms: Mapping[str, str] | None = None,
         *,
         near: Sequence[str] = (),
     ) -> None:
-        meant = {one: one for one in known} | dict(synonyms or {})
+        meant = {one: one for one in choices} | dict(synonyms or {})
         if name.casefold() in (synonyms or {}):
             meant = {name: meant[name.casefold()]}
         near = near or list(dict.fromkeys(meant[one] for one in self._near(name, meant)))
         if near:
             hint = f"did you mean {any_of(near)}?"
             hint += f" `{listing}` lists all" if listing else ""
-        elif listing and len(known) > _NAMES_IN_FULL:
+        elif listing and len(choices) > _NAMES_IN_FULL:
             hint = f"`{listing}` lists them"
         else:
-            hint = f"one of: {_listed(list(known))}"
+            hint = f"one of: {_names_that_fit(list(choices))}"
         super().__init__(f"no {kind} is called `{name}`", hint)
 
-    def _near(self, name: str, known: Collection[str]) -> list[str]:
-        return near_names(name, known)
+    def _near(self, name: str, choices: Collection[str]) -> list[str]:
+        return near_names(name, choices)
 
 
 class UnknownKeyError(UnknownNameError, KeyError):
@@ -109,26 +109,26 @@ class UnknownKeyError(UnknownNameError, KeyError):
 
     __str__ = Exception.__str__  # `KeyError` would show only the quoted key
 
-    def _near(self, name: str, known: Collection[str]) -> list[str]:
-        return meant_names(name, known)
+    def _near(self, name: str, choices: Collection[str]) -> list[str]:
+        return meant_names(name, choices)
 
 
-def near_names(name: str, known: Collection[str]) -> list[str]:
+def near_names(name: str, choices: Collection[str]) -> list[str]:
     """Return up to three names similar to the typed name, most similar first."""
     from difflib import get_close_matches  # noqa: PLC0415 - only where nothing was found
 
-    folded = {one.casefold(): one for one in known}
+    folded = {one.casefold(): one for one in choices}
     return [folded[near] for near in get_close_matches(name.casefold(), folded, cutoff=_CLOSE)]
 
 
-def meant_names(name: str, known: Collection[str]) -> list[str]:
+def meant_names(name: str, choices: Collection[str]) -> list[str]:
     """Return up to eight names that contain the word (`gain`: `verdict_gain_factor`), else similar names."""
     word = name.casefold().removesuffix("s")
-    holding = [one for one in known if word in (part.removesuffix("s") for part in one.casefold().split("_"))]
-    return sorted(holding, key=lambda one: not one.startswith(word))[:8] or near_names(name, known)
+    holding = [one for one in choices if word in (part.removesuffix("s") for part in one.casefold().split("_"))]
+    return sorted(holding, key=lambda one: not one.startswith(word))[:8] or near_names(name, choices)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names_that_fit(names: Sequence[str]) -> str:
     shown = len(names)
     while shown > 1 and len(", ".join(names[:shown])) > MOST_LISTED:
         shown -= 1

@@ -413,7 +413,7 @@ def explain(log: str, program_streams: str, status: int | None, kernel: str | No
     return made
 
 
-def said_of(text: str) -> tuple[tuple[str, str], ...]:
+def failure_of(text: str) -> tuple[tuple[str, str], ...]:
     """Look up pasted output of ncu: a line, a whole log, or the name of an error.
 
     Returns:

@@ -193,11 +193,11 @@ def give_back(*written: Path) -> None:
                 os.chown(path, *caller, follow_symlinks=False)
 
 
-def is_ours(found: os.stat_result) -> bool:
+def is_ours(status: os.stat_result) -> bool:
     """Return whether a file belongs to this user, or to the user who called `sudo`."""
     if sys.platform == "win32":  # it has no such numbers
         return True
-    return found.st_uid in {os.geteuid(), *(_sudo_caller() or ())[:1]}
+    return status.st_uid in {os.geteuid(), *(_sudo_caller() or ())[:1]}
 
 
 def _sudo_caller() -> tuple[int, int] | None:

@@ -249,7 +249,7 @@ _TRACE_KEYS = (b'"traceEvents"', b'"schemaVersion"', b'"ph"', b'"devicePropertie
 _TRACE = Foreign("a trace, as PyTorch's profiler writes it", _READ)
 
 
-_PACKED = re.compile(r"\.(?:gz|zst)$")
+_PACKED_SUFFIX = re.compile(r"\.(?:gz|zst)$")
 
 
 def foreign_content(head: bytes) -> Foreign | None:
@@ -265,7 +265,7 @@ def foreign_content(head: bytes) -> Foreign | None:
 def by_name(name: str) -> Foreign | None:
     """Name a file by its ending; None if that is of none of these."""
     lower = name.lower()
-    names = (lower, _PACKED.sub("", lower))
+    names = (lower, _PACKED_SUFFIX.sub("", lower))
     return next((one for name in names for one in FOREIGN if name.endswith(one.suffixes or ("/",))), None)
 
 
@@ -282,7 +282,7 @@ def by_tables(names: Iterable[str]) -> Foreign | None:
 
 def by_lines(lines: Iterable[str]) -> Foreign | None:
     """Return the format of the first line that the pattern of a foreign tool matches; None if none does."""
-    known = _lines()
+    known = _line_patterns()
     for line in lines:
         if is_summary_heading(line):
             return _SUMMED
@@ -298,5 +298,5 @@ def is_summary_heading(line: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _lines() -> tuple[tuple[Foreign, re.Pattern[str]], ...]:
+def _line_patterns() -> tuple[tuple[Foreign, re.Pattern[str]], ...]:
     return tuple((one, re.compile(one.line)) for one in FOREIGN if one.line)

@@ -33,7 +33,7 @@ _COUNTED_EXACTLY = 1e6
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _ABOVE_PREFIXES = 1e20
 """Smallest number that has at most three digits before the largest prefix."""
-_TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 """Nanoseconds per unit of time, and the unit's name."""
 
 _SHORTEST_ARGUMENTS = 6
@@ -99,13 +99,13 @@ def duration(ns: float | None) -> str:
     if ns is None:
         return MISSING
     rounded = round_significant(ns) if math.isfinite(ns) else 0.0
-    factor, unit = next((step for step in _TIMES if rounded >= step[0]), _TIMES[-1])
+    factor, unit = next((step for step in _TIME_UNITS if rounded >= step[0]), _TIME_UNITS[-1])
     return f"{significant(rounded / factor if rounded else ns)} {unit}"
 
 
 def exact_duration(ns: float) -> str:
     """Write a time that was set rather than measured: `5 µs` has no decimals."""
-    factor, unit = next((step for step in _TIMES if ns >= step[0]), _TIMES[-1])
+    factor, unit = next((step for step in _TIME_UNITS if ns >= step[0]), _TIME_UNITS[-1])
     return f"{ns / factor:g} {unit}"
 
 

@@ -11,10 +11,10 @@ import re
 from functools import lru_cache
 
 _ANY = re.compile("[*…]+")
-_KEPT = 256
+_PATTERNS_KEPT = 256
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_PATTERNS_KEPT)
 def glob(pattern: str, *, begin: str = r"\A", end: str = r"\Z", ignore_case: bool = True) -> re.Pattern[str]:
     """Write a glob as a regular expression whose `match` takes linear time. Brackets are literal.
 

@@ -58,7 +58,7 @@ class LocalGpu:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _ListedGpu:
     """A GPU as listed by `nvidia-smi`, in bus order."""
 
     index: str
@@ -81,7 +81,7 @@ def local_gpu(environment: Mapping[str, str] | None = None) -> LocalGpu:
         raise
     if answer is None:
         raise EnvironmentMissingError(f"`nvidia-smi` did not answer within {_ANSWER_SECONDS:g} s", _HANGS_HINT)
-    rows = [_row(line) for line in answer.splitlines() if line.count(",") >= 5]
+    rows = [_listed_gpu(line) for line in answer.splitlines() if line.count(",") >= 5]
     visible = environment.get(_VISIBLE)
     found = _of_several(rows, environment) if _differ(rows) else _of_equals(rows, visible)
     found = found or _of_cuda(environment)
@@ -106,16 +106,16 @@ def loaded_driver(root: Path = Path("/")) -> str | None:
     Args:
         root: Folder with `/proc`; tests use their own.
     """
-    version = _KERNEL_MODULE.search(_read(root / "proc/driver/nvidia/version"))
+    version = _KERNEL_MODULE.search(_file_text(root / "proc/driver/nvidia/version"))
     return version[1] if version else None
 
 
-def _row(line: str) -> _Row:
+def _listed_gpu(line: str) -> _ListedGpu:
     index, uuid, name, capability, driver, mig, *_ = (cell.strip() for cell in line.split(","))
-    return _Row(index, uuid, LocalGpu(name, capability, driver, mig == "Enabled"))
+    return _ListedGpu(index, uuid, LocalGpu(name, capability, driver, mig == "Enabled"))
 
 
-def _differ(rows: Sequence[_Row]) -> bool:
+def _differ(rows: Sequence[_ListedGpu]) -> bool:
     return len({(row.gpu.name, row.gpu.mig) for row in rows}) > 1
 
 
@@ -139,7 +139,7 @@ def _answer(nvidia_smi: str | None) -> str | None:  # noqa: ARG001 - part of the
     raise EnvironmentMissingError("no NVIDIA GPU or driver: `nvidia-smi` does not answer", _NO_GPU_HINT)
 
 
-def _of_equals(rows: Sequence[_Row], visible: str | None) -> LocalGpu | None:
+def _of_equals(rows: Sequence[_ListedGpu], visible: str | None) -> LocalGpu | None:
     """Return the first visible of identical GPUs, whose order does not matter."""
     if visible is None:
         return rows[0].gpu if rows else None
@@ -147,7 +147,7 @@ def _of_equals(rows: Sequence[_Row], visible: str | None) -> LocalGpu | None:
     return row.gpu if row else None
 
 
-def _of_several(rows: Sequence[_Row], environment: Mapping[str, str]) -> LocalGpu | None:
+def _of_several(rows: Sequence[_ListedGpu], environment: Mapping[str, str]) -> LocalGpu | None:
     """Return the first visible of differing GPUs, with a sentence about the choice in `assumed`."""
     visible = environment.get(_VISIBLE)
     wanted = ["0", "1"] if visible is None else [part.strip() for part in visible.split(",")]
@@ -161,14 +161,14 @@ def _of_several(rows: Sequence[_Row], environment: Mapping[str, str]) -> LocalGp
     return _guessed(rows, wanted[0])
 
 
-def _with_assumption(gpu: LocalGpu, rows: Sequence[_Row], why: str, wanted: Sequence[str]) -> LocalGpu:
+def _with_assumption(gpu: LocalGpu, rows: Sequence[_ListedGpu], why: str, wanted: Sequence[str]) -> LocalGpu:
     if len(wanted) == 1:
         return gpu
     words = f"the GPUs here differ ({_names(rows)}): {why}, and its counters are asked for"
     return replace(gpu, assumed=f"{words}; {_VISIBLE} chooses another GPU, --chip another one's counters")
 
 
-def _guessed(rows: Sequence[_Row], index: str) -> LocalGpu | None:
+def _guessed(rows: Sequence[_ListedGpu], index: str) -> LocalGpu | None:
     """Assume that the newest GPU comes first, as CUDA mostly decides, and say so in `assumed`."""
     newest = sorted(rows, key=lambda row: [-int(part) for part in re.findall(r"\d+", row.gpu.compute_capability)])
     if int(index) >= len(newest):
@@ -183,7 +183,7 @@ def _guessed(rows: Sequence[_Row], index: str) -> LocalGpu | None:
     return replace(gpu, also=tuple(also), assumed=f"{asked}; {sure}")
 
 
-def _names(rows: Sequence[_Row]) -> str:
+def _names(rows: Sequence[_ListedGpu]) -> str:
     return ", ".join(dict.fromkeys(row.gpu.name for row in rows))
 
 
@@ -200,7 +200,7 @@ def _first_of_cuda(visible: str, order: str) -> Mapping[str, object] | None:
     return told if isinstance(told, dict) else None
 
 
-def _by_name(rows: Sequence[_Row], wanted: str) -> _Row | None:
+def _by_name(rows: Sequence[_ListedGpu], wanted: str) -> _ListedGpu | None:
     """Return the GPU named by an entry of CUDA_VISIBLE_DEVICES: a number, a UUID, or the UUID of a part of it."""
     for row in rows:
         if (wanted.isdigit() and row.index == wanted) or (wanted.startswith("GPU-") and row.uuid.startswith(wanted)):
@@ -208,7 +208,7 @@ def _by_name(rows: Sequence[_Row], wanted: str) -> _Row | None:
     return _with_part(rows, wanted) if wanted.startswith("MIG-") else None
 
 
-def _with_part(rows: Sequence[_Row], wanted: str) -> _Row | None:
+def _with_part(rows: Sequence[_ListedGpu], wanted: str) -> _ListedGpu | None:
     """Return the GPU that contains a MIG device; if that is unknown, the first GPU split by MIG."""
     if wanted.startswith("MIG-GPU-"):  # the form of older drivers
         return next((row for row in rows if row.uuid == wanted.removeprefix("MIG-").partition("/")[0]), None)
@@ -237,19 +237,21 @@ def counters_are_open(root: Path = Path("/")) -> bool | None:
     Args:
         root: Folder with `/proc`; tests use their own.
     """
-    restricted = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", _read(root / "proc/driver/nvidia/params"), re.MULTILINE)
+    restricted = re.search(
+        r"^RmProfilingAdminOnly:\s*(\d+)", _file_text(root / "proc/driver/nvidia/params"), re.MULTILINE
+    )
     return None if restricted is None else restricted[1] == "0"
 
 
 def may_administer(root: Path = Path("/")) -> bool:
     """Return whether this user has CAP_SYS_ADMIN, which root has outside containers."""
-    capabilities = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", _read(root / "proc/self/status"), re.MULTILINE)
+    capabilities = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", _file_text(root / "proc/self/status"), re.MULTILINE)
     if capabilities is None:
         return sys.platform != "win32" and os.geteuid() == 0
     return bool(int(capabilities[1], 16) >> _CAP_SYS_ADMIN & 1)
 
 
-def _read(file: Path) -> str:
+def _file_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError:

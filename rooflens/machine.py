@@ -28,14 +28,14 @@ def usable_cores() -> int:
 
 def physical_bytes() -> int | None:
     """Return the memory of this machine, or of our container if that is smaller; None if both are unknown."""
-    found = [size for file in _CONTROL_GROUPS if (size := _number(file)) is not None]
+    found = [size for file in _CONTROL_GROUPS if (size := _number_in_file(file)) is not None]
     if sys.platform != "win32":
         with suppress(ValueError, OSError):
             found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return min((size for size in found if size > 0), default=None)
 
 
-def _number(file: str) -> int | None:
+def _number_in_file(file: str) -> int | None:
     try:
         return int(Path(file).read_text(encoding="ascii"))
     except (OSError, ValueError):  # no such file, or no limit: `max`

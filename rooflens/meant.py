@@ -24,7 +24,7 @@ class Name(NamedTuple):
     does: Mapping[str, Does]
 
 
-class Word(NamedTuple):
+class MeantWord(NamedTuple):
     """A row of the command line: words, and what is read in their place; `{}` is the word without its dashes."""
 
     typed: str
@@ -68,33 +68,33 @@ NAMES = (
 )
 
 COMMANDS = (
-    Word("show list ls kernels table summary top trace stats", "analyze"),
-    Word("csv json md", "analyze --format {}"),
-    Word("open view", "report --open"),
-    Word("html page plot draw roofline export", "report"),
-    Word("why bound bottleneck limiter", "explain"),
-    Word("history", "compare"),
-    Word("check gate", "compare --fail-on"),
-    Word("import add store", "ingest"),
-    Word("run record ncu", "profile"),
-    Word("gpu devices specs", "gpus"),
-    Word("help version", "--{}"),
+    MeantWord("show list ls kernels table summary top trace stats", "analyze"),
+    MeantWord("csv json md", "analyze --format {}"),
+    MeantWord("open view", "report --open"),
+    MeantWord("html page plot draw roofline export", "report"),
+    MeantWord("why bound bottleneck limiter", "explain"),
+    MeantWord("history", "compare"),
+    MeantWord("check gate", "compare --fail-on"),
+    MeantWord("import add store", "ingest"),
+    MeantWord("run record ncu", "profile"),
+    MeantWord("gpu devices specs", "gpus"),
+    MeantWord("help version", "--{}"),
 )
 
 OPTIONS = (
-    Word("-k --name --kernel-name --filter", "--kernel"),
-    Word("-n --limit --head", "--top"),
-    Word("--db --into --out", "--store"),
-    Word("--max-regression --fail-above --tolerance", "--fail-on"),
-    Word("--seq --seq-len --seqlen --sequence --tokens", "--length"),
-    Word("--head-dim --d-head --dim -d", "--width"),
-    Word("--csv --json --md --html --pdf --png --svg --digest", "--format {}"),
-    Word("--line --sass --function", "--by {}"),
+    MeantWord("-k --name --kernel-name --filter", "--kernel"),
+    MeantWord("-n --limit --head", "--top"),
+    MeantWord("--db --into --out", "--store"),
+    MeantWord("--max-regression --fail-above --tolerance", "--fail-on"),
+    MeantWord("--seq --seq-len --seqlen --sequence --tokens", "--length"),
+    MeantWord("--head-dim --d-head --dim -d", "--width"),
+    MeantWord("--csv --json --md --html --pdf --png --svg --digest", "--format {}"),
+    MeantWord("--line --sass --function", "--by {}"),
 )
 """A command takes such a word for an option that it has, and only if it has none of that name."""
 
 
-def _by_word(rows: tuple[Word, ...]) -> Mapping[str, str]:
+def _by_word(rows: tuple[MeantWord, ...]) -> Mapping[str, str]:
     return MappingProxyType({word: row.does.format(word.lstrip("-")) for row in rows for word in row.typed.split()})
 
 

@@ -61,7 +61,7 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ProcessCommand:
     """A program to run.
 
     Attributes:
@@ -85,7 +85,9 @@ class Captured:
     stderr: str
 
 
-def run(command: Command, timeout_s: float | None = None, watch: Callable[[float], bool] = lambda _: True) -> Finished:
+def run(
+    command: ProcessCommand, timeout_s: float | None = None, watch: Callable[[float], bool] = lambda _: True
+) -> Finished:
     """Run a program to its end.
 
     Args:
@@ -102,7 +104,7 @@ def run(command: Command, timeout_s: float | None = None, watch: Callable[[float
     with _stopping(), command.stdout.open("wb") as stdout, command.stderr.open("wb") as stderr:
         process: subprocess.Popen[bytes] | None = None
         try:
-            process = _start(command, mark, stdout, stderr)
+            process = _start_process(command, mark, stdout, stderr)
             ended = _wait(process, start_ns, timeout_s, watch)
         except KeyboardInterrupt:
             raise StoppedError("stopped before the end: nothing was written") from None
@@ -306,7 +308,7 @@ def _not_started(name: str, error: OSError) -> EnvironmentMissingError:
     )
 
 
-def _start(command: Command, mark: str, stdout: IO[bytes], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start_process(command: ProcessCommand, mark: str, stdout: IO[bytes], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
     environment = {**os.environ, **command.environment, MARK: mark}
     try:
         return subprocess.Popen(  # noqa: S603 - running the user's program is what this is for

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.loops import for_all
 
-from rooflens.checking import Table, parse_json, parse_toml
+from rooflens.checking import CheckedTable, parse_json, parse_toml
 from rooflens.errors import InputError
 
 TOML = parse_toml('name = "a"\n[[case]]\nsizes = [1, 2]\n[[case]]\nshare = 0.0\n', "`x.toml`", "see docs")
@@ -54,7 +54,7 @@ def test_a_fault_is_named_with_file_table_and_key(check: Callable[[], object], m
 @for_all("value", [True, "1", None, float("nan"), float("inf"), -1])
 def test_what_is_no_amount_is_refused(value: Any) -> None:
     """Booleans, texts, NaN, infinity and negative numbers are refused as numbers and counts."""
-    table = Table("x", {"n": value})
+    table = CheckedTable("x", {"n": value})
     for check in (table.number, table.count):
         with pytest.raises(InputError, match="`n` must be a"):
             check("n", zero=True)
@@ -81,16 +81,16 @@ class Point:
 
 def test_a_record_is_made_of_a_table() -> None:
     """Values fill a dataclass by name; missing or unknown names are errors."""
-    assert Table("f", {"y": 2}).record(Point, x=1) == Point(1, 2)
+    assert CheckedTable("f", {"y": 2}).record(Point, x=1) == Point(1, 2)
     with pytest.raises(InputError, match="f: missing key `y`"):
-        Table("f", {"x": 2}).record(Point)
+        CheckedTable("f", {"x": 2}).record(Point)
     with pytest.raises(InputError, match="f: unknown key `z`"):
-        Table("f", {"x": 1, "y": 2, "z": 3}).record(Point)
+        CheckedTable("f", {"x": 1, "y": 2, "z": 3}).record(Point)
 
 
 @pytest.mark.parametrize("parse", [parse_json, parse_toml])
 @pytest.mark.parametrize("depth", [40, 1_000, 100_000])
-def test_what_is_nested_deeply_is_no_document(parse: Callable[[str, str], Table], depth: int) -> None:
+def test_what_is_nested_deeply_is_no_document(parse: Callable[[str, str], CheckedTable], depth: int) -> None:
     """A deeply nested document is refused, without a RecursionError and without walking it."""
     text = f'{{"a": {"[" * depth}{"]" * depth}}}' if parse is parse_json else f"a = {'[' * depth}{']' * depth}"
     with pytest.raises(InputError, match="nested too deeply"):
@@ -99,7 +99,7 @@ def test_what_is_nested_deeply_is_no_document(parse: Callable[[str, str], Table]
 
 def test_numbers_have_a_range() -> None:
     """Counts fit a table's column, and numbers can be divided and squared; long ones are cut in errors."""
-    table = Table("x", {"n": 10**400, "small": 1e-300, "zero": 0.0, "count": 2**63, "most": 2**63 - 1})
+    table = CheckedTable("x", {"n": 10**400, "small": 1e-300, "zero": 0.0, "count": 2**63, "most": 2**63 - 1})
     for check, key in ((table.number, "n"), (table.number, "small"), (table.count, "count"), (table.count, "n")):
         with pytest.raises(InputError, match="cannot be") as caught:
             check(key)
@@ -116,7 +116,9 @@ def test_a_key_of_very_many_parts_is_refused_unread(key: str) -> None:
 
 def test_a_value_has_its_type_and_no_other() -> None:
     """Values come as a list; a truth value is no number, and an integer of any size can be shown."""
-    table = Table("x", {"n": [1, 2], "yes": True, "many": 16**5000, "long": "x" * 20_000, "nul": "a\0", "deep": [[1]]})
+    table = CheckedTable(
+        "x", {"n": [1, 2], "yes": True, "many": 16**5000, "long": "x" * 20_000, "nul": "a\0", "deep": [[1]]}
+    )
     assert table.values_of("n", int, "a number", is_list=True) == [1, 2]
     assert table.values_of("yes", bool, "true or false") == [True]
     for key, kind, said in (

@@ -15,12 +15,12 @@ from support.loops import for_all
 
 import rooflens as rl
 from rooflens.cli.group import ALIASES, COMMANDS, main
-from rooflens.failures import FAILURES, said_of
+from rooflens.failures import FAILURES, failure_of
 from rooflens.meant import BY_COMMAND, BY_OPTION, NAMES, OPTIONS
 from rooflens.meant import COMMANDS as COMMAND_ROWS
 from rooflens.model.compare.gate import SINGLE_RUN_BAND
 from rooflens.model.knowledge.items import words
-from rooflens.report.overview.kernels import _COLUMNS, _LAUNCH, _quantity
+from rooflens.report.overview.kernels import _KERNEL_COLUMNS, _LAUNCH, _quantity
 from rooflens.writing.about import explained
 
 PUBLISHED = Path(__file__).parents[1] / "fixtures/published"
@@ -71,13 +71,13 @@ def test_what_ncu_printed_is_explained_however_it_is_pasted(typed: tuple[str, ..
 @for_all("line", ["No kernels were profiled.", "Failed to lock GPU clock frequencies", "LibraryNotLoaded"])
 def test_every_row_of_the_table_of_failures_is_found_by_its_line(line: str) -> None:
     """`about` explains a message like a collection would."""
-    assert said_of(f"==ERROR== {line}")
+    assert failure_of(f"==ERROR== {line}")
     assert explained(f"==ERROR== {line}")
 
 
 def test_a_text_of_no_failure_is_no_failure() -> None:
     """Ordinary words match no pattern of the table of failures."""
-    assert [one for one in words() if said_of(one)] == []
+    assert [one for one in words() if failure_of(one)] == []
     assert FAILURES
 
 
@@ -247,7 +247,7 @@ def test_a_page_of_ours_is_written_again_and_a_file_of_others_is_kept(tmp_path: 
         assert file.read_bytes() == before
 
 
-@for_all("head", [column.heading for column in (*_COLUMNS, *_LAUNCH)])
+@for_all("head", [column.heading for column in (*_KERNEL_COLUMNS, *_LAUNCH)])
 def test_columns_takes_the_heads_of_the_table(head: str) -> None:
     """Every head of the usual table is accepted by --columns."""
     assert _quantity(head) == _quantity(head.upper())

@@ -108,7 +108,7 @@ class KernelChange:
         return self._change.speed.factor
 
 
-_COLUMNS: Mapping[str, Callable[[KernelChange], Any]] = {
+_CHANGE_COLUMNS: Mapping[str, Callable[[KernelChange], Any]] = {
     "program": attrgetter("program"),
     "name": attrgetter("name"),
     "how": attrgetter("how"),
@@ -245,8 +245,8 @@ class Comparison:
         """
         import pandas as pd
 
-        rows = [[take(change) for take in _COLUMNS.values()] for change in self.changes]
-        return pd.DataFrame(rows, columns=[*_COLUMNS])
+        rows = [[take(change) for take in _CHANGE_COLUMNS.values()] for change in self.changes]
+        return pd.DataFrame(rows, columns=[*_CHANGE_COLUMNS])
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens compare --format json` writes.

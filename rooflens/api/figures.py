@@ -69,11 +69,11 @@ def draw(  # noqa: PLR0913 - what a figure is described by
         raise UsageError(
             f"a figure is of one GPU, and these kernels ran on {gpus}", 'choose one with `report.filter(gpu="...")`'
         )
-    look = figures.Look(width, height, font, dark=theme == "dark")
+    look = figures.FigureLook(width, height, font, dark=theme == "dark")
     return figures.figure(placed[0], look, level=level, title=title_of(placed[0], content))
 
 
-def frame(found: Analyzed, records: Callable[[Plane], list[dict[str, Any]]], columns: Sequence[str]) -> pd.DataFrame:
+def frame(analyzed: Analyzed, records: Callable[[Plane], list[dict[str, Any]]], columns: Sequence[str]) -> pd.DataFrame:
     """Make a frame of the rows that a function makes of each GPU's roofline, with the same columns if it makes none.
 
     Rows of launches have the digest of their report and their `kernel_index` in it instead of the page's key.
@@ -83,7 +83,7 @@ def frame(found: Analyzed, records: Callable[[Plane], list[dict[str, Any]]], col
     from rooflens.report.content import build_content
     from rooflens.report.roofline.launches import plane
 
-    content = build_content(found.reports, "", found.limits)
+    content = build_content(analyzed.reports, "", analyzed.limits)
     kernels = {launch.key: launch.analysis.kernel for launch in content.timed}
     rows = [row for gpu in content.gpus for row in records(plane(content, gpu))]
     for row in rows:

@@ -50,7 +50,7 @@ def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], table: str) -
         "roofline": lambda: roofline_table(analyses),
         "findings": lambda: finding_table(analyses),
         "hotspots": lambda: hotspot_table([analysis.kernel for analysis in analyses]),
-        "metrics": lambda: _metrics(kernels, sources),
+        "metrics": lambda: _metrics_table(kernels, sources),
     }
     if table not in makers:
         raise UsageError(f"there is no table `{table}`", f"there are {', '.join(get_args(TableName))}")
@@ -64,7 +64,7 @@ def _summary(kernels: Sequence[Kernel]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _metrics(kernels: Sequence[Kernel], sources: Iterable[Source]) -> pa.Table:
+def _metrics_table(kernels: Sequence[Kernel], sources: Iterable[Source]) -> pa.Table:
     wanted: defaultdict[str, list[int]] = defaultdict(list)
     for kernel in kernels:
         wanted[kernel.analysis.kernel.digest].append(kernel.index)

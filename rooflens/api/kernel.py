@@ -145,13 +145,13 @@ class Kernel(Mapping[str, Any]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Kernel):
             return NotImplemented
-        return (self._place, self.verdict.sentence) == (other._place, other.verdict.sentence)
+        return (self._position, self.verdict.sentence) == (other._position, other.verdict.sentence)
 
     def __hash__(self) -> int:
-        return hash(self._place)
+        return hash(self._position)
 
     @property
-    def _place(self) -> tuple[str, int]:
+    def _position(self) -> tuple[str, int]:
         return self._analysis.kernel.digest, self.index
 
     def _repr_html_(self) -> str:
@@ -491,9 +491,9 @@ class Kernel(Mapping[str, Any]):
         return written
 
 
-def _hint(name: str, known: Collection[str]) -> str:
+def _hint(name: str, choices: Collection[str]) -> str:
     if "__" in name:
-        near = near_names(name, known)
+        near = near_names(name, choices)
         return f"did you mean `{near[0]}`?" if near else f"collect it with `rooflens collect --metrics {name}`"
     near = meant_names(name, sorted(NAMES, key=lambda one: (len(one), one))) or [
         f"kernel[{key!r}]" for key in meant_names(name, columns())

@@ -55,11 +55,11 @@ def register(shell: Any) -> None:
     from rooflens.model import records
 
     formatter = shell.display_formatter.formatters["text/html"]
-    formatter.for_type(records.Finding, _finding)
+    formatter.for_type(records.Finding, _finding_html)
     formatter.for_type(records.Level, _level)
 
 
-def _finding(finding: Finding) -> str:
+def _finding_html(finding: Finding) -> str:
     from rooflens.report.notebook import finding_html
 
     return finding_html(finding)

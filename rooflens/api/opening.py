@@ -72,11 +72,11 @@ def open(  # noqa: A001, PLR0913 - the verb of the whole API, as in `rl.open`
     2
     """
     given = [
-        one for path in paths for one in ([path] if isinstance(path, (str, bytes, os.PathLike)) else _listed(path))
+        one for path in paths for one in ([path] if isinstance(path, (str, bytes, os.PathLike)) else _as_list(path))
     ]
     if not given:
         raise UsageError("no report given", 'for example `rooflens.open("last-week.ncu-rep")`')
-    selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))
+    selection = Selection(kernel=_as_texts(kernel), nvtx=_as_texts(nvtx))
     if traces := [path for path in map(path_text, given) if os.path.isfile(path) and is_timeline(path)]:  # noqa: PTH113 - names may be too long for a path
         from rooflens.api.program import open_program, the_only
 
@@ -88,7 +88,7 @@ def open(  # noqa: A001, PLR0913 - the verb of the whole API, as in `rl.open`
         timeline=None if timeline is None else read_timeline(timeline),
         sources=None if source is None else SourceFolder(path_text(source)),
     )
-    found, places = _read([path_text(path) for path in given], ReadOptions(gpu=gpu), basis)
+    found, places = _read_arguments([path_text(path) for path in given], ReadOptions(gpu=gpu), basis)
     if not found.reports and found.failures:
         raise found.failures[0][1]
     if found.failures:
@@ -103,16 +103,16 @@ def open(  # noqa: A001, PLR0913 - the verb of the whole API, as in `rl.open`
     return Report(chosen, sources, total_ns_of(found.analyses))
 
 
-def _listed(given: object) -> list[Any]:
+def _as_list(given: object) -> list[Any]:
     """Split the argument into several paths; an argument without items stays whole, and is refused as such."""
     return list(given) if isinstance(given, Iterable) else [given]
 
 
-def _texts(given: str | Sequence[str] | None) -> tuple[str, ...]:
+def _as_texts(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
-def _read(given: Sequence[str], reading: ReadOptions, basis: Basis) -> tuple[Analyzed, dict[str, Job | str]]:
+def _read_arguments(given: Sequence[str], reading: ReadOptions, basis: Basis) -> tuple[Analyzed, dict[str, Job | str]]:
     """Read the arguments; return the result with the place of each report, by digest."""
     stores = {path: at for path in dict.fromkeys(given) if (at := store_at(path)) is not None}
     files = [path for path in given if path not in stores]

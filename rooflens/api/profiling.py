@@ -99,7 +99,7 @@ class Profile:
             return
         wanted = _wanted()
         if wanted is None:
-            self._take()
+            self._take_report()
             return
         number, reports = wanted
         if number == self._number:
@@ -113,7 +113,7 @@ class Profile:
         """Profile the first call of a function: `@rooflens.profile(tier="quick")`."""
         return Profiled(function, self)
 
-    def _take(self) -> None:
+    def _take_report(self) -> None:
         from rooflens.collect.command import Collection
         from rooflens.collect.plan import Request, command_target, make_plan
         from rooflens.collect.profile import profile as take

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rooflens.model.program.comparison import ProgramComparison
     from rooflens.model.program.copies import Copies
     from rooflens.model.program.fusion import Fusion
-    from rooflens.model.program.grouping import Group, GroupedBy
+    from rooflens.model.program.grouping import GroupedBy, RowGroup
     from rooflens.model.program.idle import Idle
     from rooflens.model.program.kernels import ProgramKernel
     from rooflens.model.program.parts import Parts
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
 
-_Row = TypeVar("_Row")
+_RowT = TypeVar("_RowT")
 
 
-class Rows(Sequence[_Row]):
+class Rows(Sequence[_RowT]):
     """Rows of a program, in their order.
 
     >>> import rooflens as rl
@@ -43,16 +43,16 @@ class Rows(Sequence[_Row]):
     'aten::_scaled_dot_product_flash_attention'
     """
 
-    def __init__(self, rows: Sequence[_Row], shape: Shape, what: str) -> None:
+    def __init__(self, rows: Sequence[_RowT], shape: Shape, what: str) -> None:
         self._rows, self._shape, self._what = tuple(rows), shape, what
 
     @overload
-    def __getitem__(self, place: int) -> _Row: ...
+    def __getitem__(self, place: int) -> _RowT: ...
 
     @overload
-    def __getitem__(self, place: slice) -> tuple[_Row, ...]: ...
+    def __getitem__(self, place: slice) -> tuple[_RowT, ...]: ...
 
-    def __getitem__(self, place: int | slice) -> _Row | tuple[_Row, ...]:
+    def __getitem__(self, place: int | slice) -> _RowT | tuple[_RowT, ...]:
         """Return a row, or several."""
         return self._rows[place]
 
@@ -123,16 +123,16 @@ class Program:
         return Rows(self.record.kernels, catalogue.PROGRAM_KERNEL, "kernel")
 
     @property
-    def operators(self) -> Rows[Group]:
+    def operators(self) -> Rows[RowGroup]:
         """Kernels by operator, most time first."""
         return self.by("operator")
 
     @property
-    def modules(self) -> Rows[Group]:
+    def modules(self) -> Rows[RowGroup]:
         """Kernels by module, most time first."""
         return self.by("module")
 
-    def by(self, what: GroupedBy) -> Rows[Group]:
+    def by(self, what: GroupedBy) -> Rows[RowGroup]:
         """Sum kernels up, most time first.
 
         Args:
@@ -210,7 +210,7 @@ def compare_programs(sides: Sequence[object], threshold: float, *, anyway: bool)
         raise UsageError(f"{len(found)} sides, and traces are compared by twos", "`rl.compare(BEFORE, AFTER)`")
     if not all(found):
         raise InputError("one side is a trace, and the other none", "give two traces, or two reports")
-    labels = [_label(side, usual) for side, usual in zip(sides, ("base", "head"), strict=True)]
+    labels = [_side_label(side, usual) for side, usual in zip(sides, ("base", "head"), strict=True)]
     hint = "anyway=True compares them regardless"
     return comparison.compare_programs(
         (found[0], found[1]), (labels[0], labels[1]), threshold, anyway=anyway, hint=hint
@@ -230,7 +230,7 @@ def _programs_of(side: object) -> tuple[Record, ...]:
     return read_programs(traces) if traces else ()
 
 
-def _label(side: object, usual: str) -> str:
+def _side_label(side: object, usual: str) -> str:
     if isinstance(side, Program):
         return side.record.source
     return os.fspath(side) if isinstance(side, (str, os.PathLike)) else usual

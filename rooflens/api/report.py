@@ -52,7 +52,7 @@ class Report:
 
     def __init__(
         self,
-        found: Analyzed,
+        analyzed: Analyzed,
         sources: Mapping[str, Source],
         total_ns: float,
         kernels: tuple[Kernel, ...] | None = None,
@@ -60,12 +60,12 @@ class Report:
         """Take the reports that were read.
 
         Args:
-            found: Reports, with the wanted kernels.
+            analyzed: Reports, with the wanted kernels.
             sources: By digest, these reports with all their kernels, and where they came from.
             total_ns: GPU time of everything opened, in nanoseconds: the whole that `Kernel.time_share` is a share of.
             kernels: The same kernels in their order; by default the order of the table.
         """
-        self._found = found
+        self._found = analyzed
         self._sources = sources
         self._total_ns = total_ns
         self._ordered = kernels
@@ -80,9 +80,9 @@ class Report:
         from rooflens.model.summary import summarize
 
         launches = in_order(summarize(self._found.analyses, each_launch=True))
-        return tuple(self._kernel(launch.analysis) for launch in launches)
+        return tuple(self._kernel_of(launch.analysis) for launch in launches)
 
-    def _kernel(self, analysis: Analysis) -> Kernel:
+    def _kernel_of(self, analysis: Analysis) -> Kernel:
         return Kernel(analysis, self._sources[analysis.kernel.digest], self._total_ns)
 
     @property
@@ -98,9 +98,9 @@ class Report:
         from rooflens.model.summary import summarize
 
         kernels = in_order(summarize(self._found.analyses))
-        return tuple(Group(kernel, self._kernel(kernel.analysis), self._of(kernel)) for kernel in kernels)
+        return tuple(Group(kernel, self._kernel_of(kernel.analysis), self._report_of(kernel)) for kernel in kernels)
 
-    def _of(self, summary: KernelSummary) -> Report:
+    def _report_of(self, summary: KernelSummary) -> Report:
         members = {id(launch.analysis) for launch in summary.launches}
         return self._with(kernel for kernel in self.kernels if id(kernel.analysis) in members)
 
@@ -230,7 +230,7 @@ class Report:
         return Report(self._found.only(left), self._sources, self._total_ns, kept)
 
     def __repr__(self) -> str:
-        return f"<{self._words()}>"
+        return f"<{self._summary_words()}>"
 
     def __str__(self) -> str:
         """Return the table that `rooflens analyze` prints."""
@@ -527,9 +527,9 @@ class Report:
         from rooflens.report.notebook import report_html
 
         unread = [f"{source}: {error}; {error.hint}" for source, error in self.failures]
-        return report_html(self._found.reports, self._found.limits, (self._words(), *unread, *self.warnings))
+        return report_html(self._found.reports, self._found.limits, (self._summary_words(), *unread, *self.warnings))
 
-    def _words(self) -> str:
+    def _summary_words(self) -> str:
         failed = sum(kernel.status == "failed" for kernel in self.kernels)
         gpus = ", ".join(dict.fromkeys(kernel.gpu or "an unknown GPU" for kernel in self.kernels)) or "no GPU"
         parts = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rooflens.api.values import Metrics
+    from rooflens.api.values import ReportMetrics
     from rooflens.ingest.reports.jobs import Job
     from rooflens.model.records import AnalyzedReport
 
@@ -29,15 +29,15 @@ class Source:
         self.gpu = gpu
 
     @cached_property
-    def metrics(self) -> Metrics:
+    def metrics(self) -> ReportMetrics:
         """The metrics stored in the report.
 
         Raises:
             InputError: The report is gone, or has changed since it was opened.
         """
-        from rooflens.api.values import Metrics
+        from rooflens.api.values import ReportMetrics
 
-        return Metrics(self.metric_table())
+        return ReportMetrics(self.metric_table())
 
     def metric_table(self) -> pa.Table:
         """Read the metrics, a value per row, as rows of the store's table `metrics`.

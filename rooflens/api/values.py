@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _VALUES = ("value_double", "value_uint64", "value_string")
 
 
-class Metrics:
+class ReportMetrics:
     """The metrics of one report, by kernel.
 
     Attributes:

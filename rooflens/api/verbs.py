@@ -177,7 +177,7 @@ def trace(
     from rooflens.model.selecting import Selection
 
     kernels, ranges = ((given,) if isinstance(given, str) else tuple(given) for given in (kernel, nvtx))
-    opened = _opened(reports).analyzed.reports if reports else ()
+    opened = _opened_report(reports).analyzed.reports if reports else ()
     return open_program(path, Selection(kernels, ranges), gpu, opened)
 
 
@@ -238,10 +238,10 @@ def annotate(
 
     check_files(Path(trace), Path(output))
     check_free(Path(output), force=force, hint="give another name, or force=True to overwrite it")
-    return write(Path(trace), _opened(reports).analyzed.reports, Path(output))
+    return write(Path(trace), _opened_report(reports).analyzed.reports, Path(output))
 
 
-def _opened(reports: Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Report:
+def _opened_report(reports: Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Report:
     """Open reports given by path; opened reports are returned unchanged."""
     from rooflens.api.opening import open as open_reports
     from rooflens.api.report import Report

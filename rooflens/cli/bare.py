@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with ended_by_signals():
             try:
-                return _run(words)
+                return _run_command(words)
             finally:
                 flush()
     except RooflensError as error:
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return end.code if isinstance(end.code, int) else 0
 
 
-def _run(words: Sequence[str]) -> int:
+def _run_command(words: Sequence[str]) -> int:
     words = [*words[1:]] if words[:1] == ["--isolated"] else words  # no settings are read here anyway
     name, rest = (words[0], list(words[1:])) if words else ("--help", [])
     if name in {"-h", "--help"}:
@@ -104,7 +104,7 @@ def _calibrate() -> int:
 
 
 def _collect(words: Sequence[str]) -> int:
-    from rooflens.cli.collecting import OPTIONS, OUTPUT, SAYS, Line, collect
+    from rooflens.cli.collecting import OPTIONS, OUTPUT, SAYS, CommandLine, collect
     from rooflens.cli.options import PlainParser
 
     place = words.index("--") if "--" in words else len(words)
@@ -113,4 +113,4 @@ def _collect(words: Sequence[str]) -> int:
     parser.add_argument("workload", nargs="?", help="a bundled workload; or a command of your own after `--`")
     options = parser.values(before)
     output = options.pop(OUTPUT.keyed)
-    return collect(Line("collect", options, before, command), output)
+    return collect(CommandLine("collect", options, before, command), output)

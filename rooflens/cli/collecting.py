@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflens.cli.console import echo_command, say, show_error
-from rooflens.cli.options import Option
+from rooflens.cli.options import CommandOption
 from rooflens.errors import InputError, RooflensError, StoppedError, UsageError, need_newer_python
 from rooflens.format import percent, printable
 from rooflens.writing.outputs import check_folder, check_free
@@ -41,7 +41,7 @@ _TOGETHER = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CommandLine:
     """A command line of `collect` or `profile`, as parsed.
 
     Attributes:
@@ -76,101 +76,107 @@ _PASSED_ON = (
 _DETAILS, _CLOCKS = ("quick", "standard", "deep"), ("base", "boost", "force-boost", "none", "reset")
 
 OPTIONS = (
-    Option(
+    CommandOption(
         "--case",
         "Case of the workload; by default the first, or all cases of a ladder. One report per case. Repeatable.",
         metavar="NAME",
         is_many=True,
         key="cases",
     ),
-    Option("--all-cases", "All cases of the workload, one report each.", "flag"),
-    Option("--detail", "How many counters to collect, and thus how many passes.", choices=_DETAILS, default="standard"),
-    Option("--metrics", "Additional metrics, separated by commas.", metavar="NAMES", default=""),
-    Option("--kernel", "Only kernels of this name, or `regex:EXPRESSION`.", metavar="NAME"),
-    Option("--launch-skip", "Skip the first N matching launches.", "number", "N"),
-    Option("--launch-count", "Profile N matching launches.", "number", "N", least=1),
-    Option(
+    CommandOption("--all-cases", "All cases of the workload, one report each.", "flag"),
+    CommandOption(
+        "--detail", "How many counters to collect, and thus how many passes.", choices=_DETAILS, default="standard"
+    ),
+    CommandOption("--metrics", "Additional metrics, separated by commas.", metavar="NAMES", default=""),
+    CommandOption("--kernel", "Only kernels of this name, or `regex:EXPRESSION`.", metavar="NAME"),
+    CommandOption("--launch-skip", "Skip the first N matching launches.", "number", "N"),
+    CommandOption("--launch-count", "Profile N matching launches.", "number", "N", least=1),
+    CommandOption(
         "--max-launches",
         "Stop after N profiled launches, unless --launch-count is given.  [default: 200]",
         "number",
         "N",
         least=1,
     ),
-    Option(
+    CommandOption(
         "--nvtx-include",
         "Only kernels in this NVTX range: `NAME` for a start/end range, `NAME/` for push/pop.",
         metavar="RANGE",
         is_many=True,
     ),
-    Option(
+    CommandOption(
         "--replay-mode",
         "What ncu replays for each pass.",
         choices=("kernel", "application", "range", "app-range"),
         default="kernel",
     ),
-    Option("--cache-control", "`all` flushes the caches before each pass.", choices=("all", "none"), default="all"),
-    Option(
+    CommandOption(
+        "--cache-control", "`all` flushes the caches before each pass.", choices=("all", "none"), default="all"
+    ),
+    CommandOption(
         "--clock-control",
         "Lock the clocks, or leave them alone (`none`); `reset` only unlocks them. By default ncu decides.",
         choices=_CLOCKS,
     ),
-    Option(
+    CommandOption(
         "--target-processes",
         "Whether to profile child processes too.",
         choices=("all", "application-only"),
         default="all",
     ),
-    Option("--graph-profiling", "Profile CUDA graphs kernel by kernel, or as a whole.", choices=("node", "graph")),
-    Option(
+    CommandOption(
+        "--graph-profiling", "Profile CUDA graphs kernel by kernel, or as a whole.", choices=("node", "graph")
+    ),
+    CommandOption(
         "--import-source",
         "Embed source code in the report, where it was compiled with -lineinfo; off by default.",
         "flag",
     ),
-    Option(
+    CommandOption(
         "--ncu-args",
         "Additional ncu options, quoted as one argument, such as '--call-stack'.",
         metavar="OPTIONS",
         is_many=True,
     ),
-    Option(
+    CommandOption(
         "--ranks",
         "Which ranks of `torchrun` to profile, such as `0,1`; one report each.",
         metavar="RANKS",
         default="all",
     ),
-    Option("--chip", "Chip to choose counters for, such as `gh100`; by default this machine's.", metavar="CHIP"),
-    Option("--ncu", "Path of the ncu to run, or of its folder.", metavar="PATH", key="ncu_path"),
-    Option(
+    CommandOption("--chip", "Chip to choose counters for, such as `gh100`; by default this machine's.", metavar="CHIP"),
+    CommandOption("--ncu", "Path of the ncu to run, or of its folder.", metavar="PATH", key="ncu_path"),
+    CommandOption(
         "--timeout",
         "Stop everything after this time, including the run without ncu; by default there is no limit.",
         "seconds",
         "SECONDS",
         key="timeout_s",
     ),
-    Option(
+    CommandOption(
         "--no-unprofiled",
         "Skip the run without ncu, which takes as long as the program and shows how much of its time is gaps.",
         "flag",
     ),
-    Option(
+    CommandOption(
         "--timeline",
         "Figures without ncu from a file instead of a run: an SQLite export of nsys, its .nsys-rep, or a trace of the "
         "PyTorch profiler.",
         "file",
         "FILE",
     ),
-    Option(
+    CommandOption(
         "--no-trial",
         "Start the program at once, without checks and the trial profile of one small kernel.",
         "flag",
     ),
-    Option("--kill", "End the program once --launch-count launches are profiled.", "flag"),
-    Option("--dry-run", "Print ncu's command line and run nothing.", "flag"),
-    Option("--force", "Overwrite existing files.", "flag"),
+    CommandOption("--kill", "End the program once --launch-count launches are profiled.", "flag"),
+    CommandOption("--dry-run", "Print ncu's command line and run nothing.", "flag"),
+    CommandOption("--force", "Overwrite existing files.", "flag"),
 )
 """The options of a collection."""
 
-OUTPUT = Option(
+OUTPUT = CommandOption(
     "--output",
     "Report to write, `NAME.ncu-rep`; by default in `out/`, named after the program. With several cases their names "
     "follow NAME.",
@@ -183,7 +189,7 @@ SAYS = """Run Nsight Compute on a bundled workload or your own program, and keep
 The program first runs once without the profiler, to check that it works and to measure its gaps."""
 
 
-def collect(line: Line, output: Path | None) -> int:
+def collect(line: CommandLine, output: Path | None) -> int:
     """Collect as a command line asks; return the exit code."""
     options = line.options
     if options["clock_control"] == "reset":
@@ -192,22 +198,22 @@ def collect(line: Line, output: Path | None) -> int:
     targets = targets_of(line)
     if targets[0].launcher is None:  # a launcher's reports have the rank in their names
         refuse_one_name(line, output or OUTPUT_FOLDER / f"{options['workload'] or targets[0].name}.ncu-rep")
-    reports = [_place(output, target, alone=len(targets) == 1) for target in targets]
+    reports = [_output_path(output, target, alone=len(targets) == 1) for target in targets]
     taken, exit_code = take_profiles(targets, reports, options)
     for written in () if options["dry_run"] else taken:
         say(f"wrote {written}")
     return exit_code
 
 
-def refuse_one_name(line: Line, report: Path) -> None:
+def refuse_one_name(line: CommandLine, report: Path) -> None:
     """Refuse to start in one of several ranks if all would write the same report, each replacing the last.
 
     Raises:
         UsageError: All ranks would write the same report; the hint has the line to type.
     """
-    from rooflens.collect.ranks import is_of_one_rank, own_rank
+    from rooflens.collect.ranks import is_of_one_rank, rank_variable
 
-    found = own_rank()
+    found = rank_variable()
     if line.options["dry_run"] or found is None or is_of_one_rank(report, found[0]):
         return
     variable, starter = found
@@ -247,7 +253,7 @@ def reset_clocks(options: Mapping[str, Any]) -> None:
     say("the GPU's clocks are as they were")
 
 
-def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
+def _output_path(output: Path | None, target: Target, *, alone: bool) -> Path:
     from rooflens.collect.ranks import expanded
     from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
 
@@ -262,7 +268,7 @@ def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
     return output if alone or target.case is None else output.with_stem(f"{output.stem}.{target.case.name}")
 
 
-def targets_of(line: Line) -> list[Target]:
+def targets_of(line: CommandLine) -> list[Target]:
     """Return the targets to profile: cases of a workload, or a command."""
     from rooflens.collect.plan import can_run, command_target, workload_target
     from rooflens.workloads.registry import find_workload
@@ -298,7 +304,7 @@ def targets_of(line: Line) -> list[Target]:
     return [target]
 
 
-def _refuse_script(line: Line, command: Sequence[str]) -> None:
+def _refuse_script(line: CommandLine, command: Sequence[str]) -> None:
     """Refuse a program given as a workload, and a Python script that the system cannot start.
 
     Raises:
@@ -515,7 +521,7 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
     skipped = ("--no-trial", "--no-unprofiled")
     # Isolated: what settings decided is among the options.
     rank = (sys.executable, "-m", "rooflens", "--isolated", "collect")
-    own = (*rank, *_repeated(options), *skipped, "-o", str(output), "--")
+    own = (*rank, *_rank_options(options), *skipped, "-o", str(output), "--")
     with Shown() as shown:
         if not options["no_trial"]:
             for warning in check_machine(plan, shown):
@@ -550,7 +556,7 @@ _NOT_REPEATED = {"cases", "all_cases", "ranks", "dry_run", "no_trial", "no_unpro
 """Options about all ranks together; each rank may overwrite its report, as --force allows or there is none."""
 
 
-def _repeated(options: Mapping[str, Any]) -> list[str]:
+def _rank_options(options: Mapping[str, Any]) -> list[str]:
     """Write the options of this command for the command of one rank."""
     given = ["--force"]
     for option in OPTIONS:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _SHORT_SECONDS = 1.0
 """Nobody wonders about a command that ends by then."""
 
-_STEPS = 100
+_PROGRESS_STEPS = 100
 """Parts of a file by which its bar moves."""
 
 _CLEARED = "\r\x1b[2K\x1b[?25h"
@@ -134,7 +134,11 @@ class _Bar:
 
         amount = f"{self._total:,} {self._what}" if self._total > 1 else self._what.removesuffix("s")
         bar = click.progressbar(
-            length=self._total * _STEPS, label=f"reading {amount}", file=sys.stderr, show_eta=False, show_percent=True
+            length=self._total * _PROGRESS_STEPS,
+            label=f"reading {amount}",
+            file=sys.stderr,
+            show_eta=False,
+            show_percent=True,
         )
         bar.render_progress()
         self._shown = bar
@@ -144,7 +148,7 @@ class _Bar:
         """Advance the progress line by `by` files."""
         self._done += by
         if self._shown is not None:
-            self._shown.update(round(self._done * _STEPS) - self._shown.pos)
+            self._shown.update(round(self._done * _PROGRESS_STEPS) - self._shown.pos)
 
     def hide(self) -> None:
         """Erase the progress line."""

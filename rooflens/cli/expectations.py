@@ -11,12 +11,12 @@ from rooflens.files import read_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.predict.measured import Prediction, Rule
+    from rooflens.model.predict.measured import Prediction, PredictionRule
     from rooflens.model.records import AnalyzedReport
     from rooflens.writing.rendering import Expected
 
 
-def read_stated(given: str | None) -> Prediction | tuple[Rule, ...] | None:
+def read_stated(given: str | None) -> Prediction | tuple[PredictionRule, ...] | None:
     """Read the value of `--predict` before any report: a prediction for all kernels, or rules by name.
 
     Raises:
@@ -32,7 +32,9 @@ def read_stated(given: str | None) -> Prediction | tuple[Rule, ...] | None:
     return parse_rules(read_text(Path(given), FILE_HINT), given)
 
 
-def find_expected(reports: Sequence[AnalyzedReport], stated: Prediction | tuple[Rule, ...] | None) -> Expected:
+def find_expected(
+    reports: Sequence[AnalyzedReport], stated: Prediction | tuple[PredictionRule, ...] | None
+) -> Expected:
     """Combine the user's predictions with, for the other reports, what bundled workloads are known to do.
 
     Patterns that match no kernel are named on stderr.

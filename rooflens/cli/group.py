@@ -41,7 +41,7 @@ _SUMMARY = 100
 """Characters of a command's summary; longer ones would wrap, as they are not cut."""
 
 
-class _Group(NamedGroup):
+class _ErrorShowingGroup(NamedGroup):
     """Show errors that the user or the system can fix as `error:` and `hint:`; anything else stays a traceback."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -132,9 +132,9 @@ class _Group(NamedGroup):
             return "analyze", self.get_command(ctx, "analyze"), args
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
             from rooflens.cli.lines import is_word
-            from rooflens.writing.about import is_said_by_ncu
+            from rooflens.writing.about import is_ncu_message
 
-            if is_said_by_ncu(args[0]) or is_word(" ".join(args)):
+            if is_ncu_message(args[0]) or is_word(" ".join(args)):
                 return "about", self.get_command(ctx, "about"), args
         return super().resolve_command(ctx, args)
 
@@ -160,7 +160,7 @@ def _is_to_read(name: str) -> bool:
 def _of_system(error: OSError) -> InputError:
     """Explain an unexpected error of the operating system: its words, the file, and what may help."""
     place = f": `{error.filename}`" if error.filename is not None else ""
-    if told := _TOLD.get(error.errno or 0):
+    if told := _SYSTEM_ERRORS.get(error.errno or 0):
         return InputError(*told)
     if isinstance(error, FileNotFoundError) and not _is_somewhere():
         return InputError("the current folder was deleted", "change to another one")
@@ -174,7 +174,7 @@ def _is_somewhere() -> bool:
         return False
 
 
-_TOLD = {
+_SYSTEM_ERRORS = {
     errno.ENOSPC: ("no disk space left", "free some space, or write elsewhere"),
     errno.EMFILE: ("too many files are open for this process", "allow more with `ulimit -n 1024`"),
     errno.ENFILE: ("too many files are open on this machine", "close other programs, and try again"),
@@ -182,7 +182,7 @@ _TOLD = {
 
 
 @click.group(
-    cls=_Group,
+    cls=_ErrorShowingGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "ROOFLENS"},
 )

@@ -29,7 +29,7 @@ _PATIENCE_SECONDS = 10.0
 """How long a line without words waits for the first byte of a pipe: a program may hold one open and never write."""
 
 _PER_CENT = re.compile(r"\d+(?:\.\d+)?\s*%")
-_SIZES = re.compile(r"[1-9]\d*(?:[x*,][1-9]\d*)*")
+_SIZE_LIST = re.compile(r"[1-9]\d*(?:[x*,][1-9]\d*)*")
 _FILES_OF_REPORT = frozenset({"-o", "--output", "--html", "--pdf", "--png", "--svg"})
 
 
@@ -91,7 +91,7 @@ def is_word(text: str) -> bool:
 
 def with_options(command: click.Command, args: Sequence[str]) -> list[str]:
     """Replace words for a command's options."""
-    taken = _taken(command)
+    taken = _params_by_name(command)
     made: list[str] = []
     for i, word in enumerate(args):
         if word == "--":
@@ -108,7 +108,7 @@ def with_options(command: click.Command, args: Sequence[str]) -> list[str]:
     return made
 
 
-def _taken(command: click.Command) -> dict[str, click.Parameter]:
+def _params_by_name(command: click.Command) -> dict[str, click.Parameter]:
     """Map each spelling of an option to its click parameter."""
     return {name: param for param in command.params for name in (*param.opts, *param.secondary_opts)}
 
@@ -126,7 +126,7 @@ def _choices(param: click.Parameter) -> Sequence[str]:
 
 def _places(command: click.Command, args: Sequence[str]) -> Iterator[int]:
     """Yield where the words are that are neither options nor their values."""
-    taken = _taken(command)
+    taken = _params_by_name(command)
     for i, word in enumerate(args):
         if word == "--":
             return
@@ -183,7 +183,7 @@ def with_sizes(command: click.Command, args: Sequence[str]) -> list[str]:
     sizes = [name for name, option in option_names(command).items() if option.required]
     dashed = {f"-{name}" for name in option_names(command)}
     words = [f"-{word}" if word.partition("=")[0].casefold() in dashed else word for word in args]
-    places = [i for i in _places(command, words) if _SIZES.fullmatch(words[i])]
+    places = [i for i in _places(command, words) if _SIZE_LIST.fullmatch(words[i])]
     values = [value for i in places for value in re.split(r"[x*,]", words[i])]
     rest = [word for i, word in enumerate(words) if i not in places]
     given = {word.partition("=")[0].casefold().lstrip("-") for word in rest}

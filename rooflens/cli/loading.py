@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rooflens.cli.wanted import Wanted
     from rooflens.ingest.load import Ingested
     from rooflens.ingest.reports.inputs import Inputs
-    from rooflens.ingest.reports.jobs import Job, Outcome
+    from rooflens.ingest.reports.jobs import Job, JobOutcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.program.program import Program
     from rooflens.model.records import AnalyzedReport
@@ -290,7 +290,7 @@ def load_analyzed(
     *,
     keep: bool = False,
     may_sum: bool = False,
-    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    on_outcome: Callable[[JobOutcome], None] = lambda _: None,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print warnings.
 
@@ -356,19 +356,19 @@ def load_analyzed(
     return chosen(found, chooser) if chooser else found
 
 
-def chosen(found: Analyzed, chooser: Chooser) -> Analyzed:
+def chosen(analyzed: Analyzed, chooser: Chooser) -> Analyzed:
     """Leave out unwanted launches, and reports without any other launch.
 
     Raises:
         NoMatchError: No launch matches.
     """
-    left = found.only(chooser.chosen(found.reports))
-    if not found.reports and found.failures:
+    left = analyzed.only(chooser.chosen(analyzed.reports))
+    if not analyzed.reports and analyzed.failures:
         return left
     try:
         chooser.check()
     except NoMatchError:
-        show_failures(found)
+        show_failures(analyzed)
         raise
     for pattern in chooser.idle:
         say(f"warning: nothing matches `{pattern}`")
@@ -409,13 +409,13 @@ def _name_ignored(files: Sequence[Path], what: str) -> None:
         say(f"skipped {count(len(files), 'file')}: not {kind}: {some([file.name for file in files])}")
 
 
-def _note_idle_gpu(found: Analyzed, reading: ReadOptions) -> None:
+def _note_idle_gpu(analyzed: Analyzed, reading: ReadOptions) -> None:
     """Say that --gpu has no effect because a report names its own GPU."""
     if reading.gpu is None:
         return
     from rooflens.ingest.exports.read import displayed
 
-    own = {one.kernel.gpu for one in found.analyses if one.kernel.gpu is not None} - {displayed(reading.gpu)}
+    own = {one.kernel.gpu for one in analyzed.analyses if one.kernel.gpu is not None} - {displayed(reading.gpu)}
     if own:
         say(
             f"note: {reading.gpu_option} {reading.gpu} is for exports that name no GPU, and changes nothing here: "
@@ -423,11 +423,11 @@ def _note_idle_gpu(found: Analyzed, reading: ReadOptions) -> None:
         )
 
 
-def _print_warnings(found: Analyzed) -> None:
-    for missing in found.missing:
+def _print_warnings(analyzed: Analyzed) -> None:
+    for missing in analyzed.missing:
         say(f"warning: {missing.words}; `{missing.option}` profiles them")
-    print_remarks(found)
-    if found.skipped_count:
-        say(f"note: {count(found.skipped_count, 'report')} given twice but counted once: a copy is not a second run")
-    if found.not_kept is not None:
-        say(f"warning: {found.not_kept}; verdicts are not kept")
+    print_remarks(analyzed)
+    if analyzed.skipped_count:
+        say(f"note: {count(analyzed.skipped_count, 'report')} given twice but counted once: a copy is not a second run")
+    if analyzed.not_kept is not None:
+        say(f"warning: {analyzed.not_kept}; verdicts are not kept")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class CommandOption:
     """An option of a command.
 
     Attributes:
@@ -51,7 +51,7 @@ class Option:
         return self.key or self.name.removeprefix("--").replace("-", "_")
 
 
-def with_click(option: Option, completion: Completion | None = None) -> Callable[..., Any]:
+def with_click(option: CommandOption, completion: Completion | None = None) -> Callable[..., Any]:
     """Return click's decorator for an option.
 
     Args:
@@ -89,18 +89,18 @@ class PlainParser(argparse.ArgumentParser):
         UsageError: By `parse_args`, if the line cannot be parsed.
     """
 
-    def __init__(self, prog: str, options: Sequence[Option], says: str) -> None:
+    def __init__(self, prog: str, options: Sequence[CommandOption], says: str) -> None:
         """Add the options."""
         super().__init__(prog=prog, description=says, allow_abbrev=False)
         self._repeated = [option.keyed for option in options if option.is_many]
         for option in options:
-            self._add(option)
+            self._add_option(option)
 
     def error(self, message: str) -> NoReturn:
         """Raise the error instead of ending the process."""
         raise UsageError(message, f"{self.prog} --help")
 
-    def _add(self, option: Option) -> None:
+    def _add_option(self, option: CommandOption) -> None:
         names = (*filter(None, (option.short,)), option.name)
         default = f"  [default: {option.default}]" if option.default else ""
         told: dict[str, Any] = {"dest": option.keyed, "help": f"{option.says}{default}".replace("%", "%%")}
@@ -111,7 +111,7 @@ class PlainParser(argparse.ArgumentParser):
             "text": str,
             "file": Path,
             "seconds": _seconds,
-            "number": lambda text: _number(text, option.least),
+            "number": lambda text: _whole_number(text, option.least),
         }
         self.add_argument(
             *names,
@@ -129,7 +129,7 @@ class PlainParser(argparse.ArgumentParser):
         return {**found, **{name: tuple(found[name] or ()) for name in self._repeated}}
 
 
-def _number(text: str, least: int) -> int:
+def _whole_number(text: str, least: int) -> int:
     try:
         number = int(text)
     except ValueError:

@@ -21,7 +21,7 @@ from rooflens.format import cut_middle
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from rooflens.checking import Table
+    from rooflens.checking import CheckedTable
     from rooflens.model.compare.given import Given
 
 PREFIX = "ROOFLENS"
@@ -31,21 +31,21 @@ FILE = "rooflens.toml"
 _PROJECT = "pyproject.toml"
 _ROOT = ".git"
 _IGNORE = "`rooflens --isolated` reads no such file"
-_HINT = f'for example `[compare]`, and below it `threshold = "5%"`; {_IGNORE}'
-_MOST_BYTES = 1 << 20
+_SETTINGS_HINT = f'for example `[compare]`, and below it `threshold = "5%"`; {_IGNORE}'
+_MOST_SETTINGS_BYTES = 1 << 20
 """Size of a settings file; 100 kB are a large pyproject.toml."""
 
 _LONGEST_NAME = 80
 """Characters of a wrong name in an error."""
 
-_FOUND = "rooflens.settings_file"
+_SETTINGS_FILE = "rooflens.settings_file"
 
 NOT_IN_FILES = frozenset({"ncu", "ncu-args", "kill", "executor", "force", "fail-on", "per-kernel", "floor"})
 """Options that run or end programs, that say where work and data go, what is overwritten, and what a gate fails:
 somebody else's folder must not set them."""
 
 
-def file_settings(folder: Path, commands: Collection[str]) -> Table | None:
+def file_settings(folder: Path, commands: Collection[str]) -> CheckedTable | None:
     """Read the nearest settings file: tables of options by command; None if there is no file.
 
     Args:
@@ -56,7 +56,7 @@ def file_settings(folder: Path, commands: Collection[str]) -> Table | None:
         InputError: The file cannot be read, is no TOML, or has a key that is no table of a command.
         UnknownNameError: The command does not exist.
     """
-    found = next((table for file in _files(folder) if (table := _read(file)) is not None), None)
+    found = next((table for file in _settings_files(folder) if (table := _read_settings(file)) is not None), None)
     if found is None:
         return None
     for name in found:
@@ -67,7 +67,7 @@ def file_settings(folder: Path, commands: Collection[str]) -> Table | None:
     return found
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _settings_files(folder: Path) -> Iterator[Path]:
     """Yield the files that may exist, nearest first, as paths from the folder."""
     try:
         here = folder.resolve()
@@ -82,7 +82,7 @@ def _files(folder: Path) -> Iterator[Path]:
             return
 
 
-def _read(file: Path) -> Table | None:
+def _read_settings(file: Path) -> CheckedTable | None:
     """Return the settings for us in a file; None if a project's file has none.
 
     Raises:
@@ -90,12 +90,12 @@ def _read(file: Path) -> Table | None:
     """
     from rooflens.checking import parse_toml
 
-    text = read_text(file, _IGNORE, is_named=False, most_bytes=_MOST_BYTES)
+    text = read_text(file, _IGNORE, is_named=False, most_bytes=_MOST_SETTINGS_BYTES)
     if file.name == FILE:
-        return parse_toml(text, f"`{file}`", _HINT)
+        return parse_toml(text, f"`{file}`", _SETTINGS_HINT)
     if "rooflens" not in text:
         return None  # what other tools read there is theirs to judge
-    document = parse_toml(text, f"`{file}`", _HINT)
+    document = parse_toml(text, f"`{file}`", _SETTINGS_HINT)
     if "tool" not in document or "rooflens" not in (tools := document.table("tool")):
         return None
     return tools.table("rooflens")
@@ -120,10 +120,10 @@ def use_file(ctx: click.Context, command: click.Command, name: str, commands: Co
     if found is not None and name in found:
         table = replace(found.table(name), hint=f"`rooflens {name} --help` says what each option takes; {_IGNORE}")
         ctx.default_map = {name: defaults_of(command, ctx, table)}
-        ctx.meta[_FOUND] = found.source.strip("`")
+        ctx.meta[_SETTINGS_FILE] = found.source.strip("`")
 
 
-def defaults_of(command: click.Command, ctx: click.Context, table: Table) -> dict[str, Any]:
+def defaults_of(command: click.Command, ctx: click.Context, table: CheckedTable) -> dict[str, Any]:
     """Turn a table of options into click's defaults; keys are spelled as on the command line.
 
     Options shared by the commands of a group go to each command that has them.
@@ -140,7 +140,7 @@ def defaults_of(command: click.Command, ctx: click.Context, table: Table) -> dic
     return made
 
 
-def _of_group(group: click.Group, ctx: click.Context, table: Table) -> dict[str, Any]:
+def _of_group(group: click.Group, ctx: click.Context, table: CheckedTable) -> dict[str, Any]:
     from dataclasses import replace
 
     commands = {name: found for name in group.list_commands(ctx) if (found := group.get_command(ctx, name))}
@@ -158,9 +158,9 @@ def _of_group(group: click.Group, ctx: click.Context, table: Table) -> dict[str,
     return made
 
 
-def _unknown(command: click.Command, key: str, table: Table, known: Collection[str]) -> UnknownNameError:
+def _unknown(command: click.Command, key: str, table: CheckedTable, choices: Collection[str]) -> UnknownNameError:
     kind = f"option of `{command.name}` ({table.source})"
-    return UnknownNameError(kind, cut_middle(key, _LONGEST_NAME), [*known], f"rooflens {command.name} --help")
+    return UnknownNameError(kind, cut_middle(key, _LONGEST_NAME), [*choices], f"rooflens {command.name} --help")
 
 
 def option_names(command: click.Command) -> dict[str, click.Option]:
@@ -174,7 +174,7 @@ def option_names(command: click.Command) -> dict[str, click.Option]:
     }
 
 
-def _default(option: click.Option, ctx: click.Context, table: Table, key: str) -> Any:
+def _default(option: click.Option, ctx: click.Context, table: CheckedTable, key: str) -> Any:
     """Return the value of an option, as click would read it.
 
     Raises:
@@ -182,11 +182,11 @@ def _default(option: click.Option, ctx: click.Context, table: Table, key: str) -
     """
     name = key.replace("_", "-")
     if name in NOT_IN_FILES:
-        raise table.error(f"--{name} cannot be set in a file", _OWN)
-    kind, noun = _KINDS[type(option.type)]
+        raise table.error(f"--{name} cannot be set in a file", _ON_COMMAND_LINE)
+    kind, noun = _TOML_KINDS[type(option.type)]
     values: list[Any] = table.values_of(key, kind, noun, is_list=option.multiple)
     if any(isinstance(value, str) and "://" in value for value in values):
-        raise table.error(f"an address, as of --{name}, cannot be set in a file", _OWN)
+        raise table.error(f"an address, as of --{name}, cannot be set in a file", _ON_COMMAND_LINE)
     for value in values:
         try:
             option.type.convert(value, option, ctx)
@@ -196,9 +196,9 @@ def _default(option: click.Option, ctx: click.Context, table: Table, key: str) -
     return values if option.multiple else values[0]
 
 
-_OWN = f"give it on the command line, so that no folder of others chooses it; {_IGNORE}"
+_ON_COMMAND_LINE = f"give it on the command line, so that no folder of others chooses it; {_IGNORE}"
 
-_KINDS: Mapping[type, tuple[type, str]] = {
+_TOML_KINDS: Mapping[type, tuple[type, str]] = {
     click.types.BoolParamType: (bool, "true or false"),
     click.IntRange: (int, "a whole number"),
     click.types.FloatParamType: (float, "a number"),
@@ -233,7 +233,7 @@ def given_options(ctx: click.Context) -> tuple[Given, ...]:
     for name, option in option_names(ctx.command).items():
         sources = {
             ParameterSource.COMMANDLINE: COMMAND_LINE,
-            ParameterSource.DEFAULT_MAP: ctx.meta.get(_FOUND, FILE),
+            ParameterSource.DEFAULT_MAP: ctx.meta.get(_SETTINGS_FILE, FILE),
             ParameterSource.ENVIRONMENT: str(option.envvar or f"{ctx.auto_envvar_prefix}_{option.name}").upper(),
         }
         source = ctx.get_parameter_source(str(option.name))

@@ -45,13 +45,13 @@ def _fill_closed() -> None:
 
 def _prepared(stream: TextIO | None, descriptor: int, *, closed: bool = False) -> TextIO:
     if stream is None:
-        return _text(_Outlet(descriptor, closed=closed), "utf-8", line_buffering=descriptor == _STDERR)
+        return _text_stream(_Outlet(descriptor, closed=closed), "utf-8", line_buffering=descriptor == _STDERR)
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")
         # Windows' console is no file: it takes UTF-16 text, so its stream is kept.
         if stream in {sys.__stdout__, sys.__stderr__} and _is_file(stream):
             stream.flush()
-            return _text(_Outlet(descriptor), stream.encoding, line_buffering=stream.line_buffering)
+            return _text_stream(_Outlet(descriptor), stream.encoding, line_buffering=stream.line_buffering)
     return stream  # a stream of a test or notebook
 
 
@@ -59,7 +59,7 @@ def _is_file(stream: io.TextIOWrapper) -> bool:
     return isinstance(getattr(stream.buffer, "raw", stream.buffer), io.FileIO)
 
 
-def _text(outlet: io.FileIO, encoding: str, *, line_buffering: bool) -> io.TextIOWrapper:
+def _text_stream(outlet: io.FileIO, encoding: str, *, line_buffering: bool) -> io.TextIOWrapper:
     buffered = io.BufferedWriter(outlet)
     return io.TextIOWrapper(buffered, encoding, errors="replace", line_buffering=line_buffering)
 

@@ -44,7 +44,7 @@ def completed_by_files(_context: click.Context, _parameter: click.Parameter, beg
     return [CompletionItem(begun, type="file")]
 
 
-def _gpus() -> list[str]:
+def _gpu_ids() -> list[str]:
     from rooflens.model.roofline.datasheets import load_datasheets
 
     return [gpu.id for gpu in load_datasheets()]
@@ -62,7 +62,7 @@ def _workloads() -> list[str]:
     return [workload.name for workload in load_workloads()]
 
 
-GPUS = completed_by(_gpus)
+GPUS = completed_by(_gpu_ids)
 CHIPS = completed_by(_chips)
 WORKLOADS = completed_by(_workloads)
 
@@ -207,7 +207,9 @@ class _OurUsageError(click.UsageError):
         error = self._error
         near = error.possibilities if isinstance(error, click.NoSuchOption) else None
         help_of = f"`{error.ctx.command_path if error.ctx else 'rooflens'} --help` lists what there is"
-        message = f"no such option: {error.option_name}" if isinstance(error, click.NoSuchOption) else _line(error)
+        message = (
+            f"no such option: {error.option_name}" if isinstance(error, click.NoSuchOption) else _error_line(error)
+        )
         hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}? {help_of}" if near else help_of
         param = error.param if isinstance(error, click.MissingParameter) else None
         for name in (getattr(error, "option_name", ""), *(param.opts if param else ())):
@@ -215,7 +217,7 @@ class _OurUsageError(click.UsageError):
         show_error(UsageError(harmless(message), hint))
 
 
-def _line(error: click.UsageError) -> str:
+def _error_line(error: click.UsageError) -> str:
     """Write click's sentence like our errors: lower case, without a full stop."""
     text = error.format_message()
     return f"{text[:1].lower()}{text[1:]}".removesuffix(".")

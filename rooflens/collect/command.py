@@ -286,7 +286,7 @@ def build_argv(ncu: Ncu, collection: Collection, log_file: Path | None = None) -
         ncu.path,
         *collection.options,
         *(("--config-file", "off") if ncu.knows(CONFIG_FILE_SINCE) else ()),
-        *_files(collection, log_file),
+        *_file_options(collection, log_file),
         "--nvtx",  # also without a filter: kernels then carry the ranges around their launch
         *("--target-processes", collection.target_processes),
         *("--replay-mode", collection.replay_mode),
@@ -301,7 +301,7 @@ def build_argv(ncu: Ncu, collection: Collection, log_file: Path | None = None) -
     )
 
 
-def _files(collection: Collection, log_file: Path | None) -> tuple[str, ...]:
+def _file_options(collection: Collection, log_file: Path | None) -> tuple[str, ...]:
     # ncu replaces %h, %i, %p and %q{} in the name of the report.
     export = str(collection.output).replace("%", "%%")
     log = ("--log-file", str(log_file)) if log_file else ()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rooflens.collect.plan import Plan
     from rooflens.model.unprofiled import Unprofiled
 
-_UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+_TIME_UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 
 
 def estimate_cost(plan: Plan, unprofiled: Unprofiled | None) -> str:
@@ -55,7 +55,7 @@ def _passes(chip: str, metrics: tuple[str, ...]) -> int | None:
 
 
 def _scaled(duration_ns: float) -> str:
-    for unit, scale in _UNITS:
+    for unit, scale in _TIME_UNITS:
         if duration_ns >= scale:
             return f"{duration_ns / scale:.3g} {unit}"
     return f"{duration_ns:.3g} ns"

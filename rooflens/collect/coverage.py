@@ -49,7 +49,7 @@ def covered(recording: Recording) -> Covered | None:
     if whole or recording.unprofiled is None or not recording.unprofiled.launch_counts:
         return None
     counts = recording.unprofiled.launch_counts
-    kernels, names = _read(recording.collected.report), recording.collected.names
+    kernels, names = _read_kernels(recording.collected.report), recording.collected.names
     heads = tuple(name.removesuffix("...") for name in names if name.endswith("..."))
     lacking = {id(entry) for entry in place(kernels, recording.unprofiled)[1]} if kernels else set()
     times_ns: Counter[str] = Counter()
@@ -67,7 +67,7 @@ def covered(recording: Recording) -> Covered | None:
 
 def other_gpu(plan: Plan, report: Path) -> str:
     """Say which GPU of a report has other counters than the chip that was planned for; empty if there is none."""
-    kernels = _read(report)
+    kernels = _read_kernels(report)
     ran_on = {kernel.gpu: kernel.compute_capability for kernel in kernels if kernel.gpu and kernel.compute_capability}
     for name, capability in ran_on.items():
         families = [family for known, family in FAMILIES if known == capability]
@@ -77,7 +77,7 @@ def other_gpu(plan: Plan, report: Path) -> str:
     return ""
 
 
-def _read(report: Path) -> Sequence[Kernel]:
+def _read_kernels(report: Path) -> Sequence[Kernel]:
     try:
         need_newer_python("reading reports")
         from rooflens.ingest.reports.read import ReadOptions, read_report  # noqa: PLC0415 - a bare GPU box may lack it

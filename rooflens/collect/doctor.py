@@ -75,7 +75,7 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
         _modules("store", ("pyarrow",)),
         _modules("NVIDIA's reader", ("ncu_report",), "it gives the text of instructions, and `--reader ncu-report`"),
         _modules("pictures", ("vl_convert",), "it draws PDF, PNG and SVG"),
-        _place(gpu, root),
+        _surroundings_check(gpu, root),
         _driver(gpu, root),
         _gpu(gpu),
         _ncu(root),
@@ -118,7 +118,7 @@ def _gpu_at_hand() -> LocalGpu | EnvironmentMissingError:
         return error
 
 
-def _place(gpu: LocalGpu | EnvironmentMissingError, root: Path) -> Check:
+def _surroundings_check(gpu: LocalGpu | EnvironmentMissingError, root: Path) -> Check:
     """Name the container, pod, job or part of a GPU that this is; say how it gets at counters that are closed."""
     found = surroundings(root, os.environ)
     names = [one.name for one in found]
@@ -135,7 +135,7 @@ def _driver(gpu: LocalGpu | EnvironmentMissingError, root: Path) -> Check:
     name = "NVIDIA driver"
     if not isinstance(gpu, EnvironmentMissingError):
         return Check(name, "ok", gpu.driver)
-    module = _read(root / "proc/driver/nvidia/version")
+    module = _file_text(root / "proc/driver/nvidia/version")
     if module is None:
         return Check(name, "optional", f"none; {_NOT_FOR_READING}", _ON_A_GPU)
     version = module.partition("\n")[0].removeprefix("NVRM version:").strip()
@@ -257,7 +257,7 @@ def _disk(folder: Path) -> Check:
     return Check("disk", "warn", f"{free / 1e9:.1f} GB free", "free some space: reports and their Parquet need 1 GB")
 
 
-def _read(file: Path) -> str | None:
+def _file_text(file: Path) -> str | None:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError:

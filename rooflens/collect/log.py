@@ -9,14 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from rooflens.processes import Command, run
+from rooflens.processes import ProcessCommand, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rooflens.processes import Finished
 
-_KERNEL = re.compile(r'==PROF== Profiling "(?P<name>.*?)"(?: - (?P<index>\d+))?(?=:| \()')
+_PROFILED_LINE = re.compile(r'==PROF== Profiling "(?P<name>.*?)"(?: - (?P<index>\d+))?(?=:| \()')
 _DONE = re.compile(r"100% - (?P<passes>\d+) pass(?:es)?\b")
 """Marks the end of a kernel. ncu also prints the passes of a kernel that failed, but then never 100 %."""
 
@@ -60,7 +60,7 @@ def run_to_end(
 
     with TemporaryDirectory(prefix="rooflens-") as name:
         stdout, stderr = Path(name, "stdout"), Path(name, "stderr")
-        finished = run(Command(tuple(argv), stdout, stderr), timeout_s, watch)
+        finished = run(ProcessCommand(tuple(argv), stdout, stderr), timeout_s, watch)
         out, err = (file.read_text(encoding="utf-8", errors="replace") for file in (stdout, stderr))
     return finished, out, err
 
@@ -91,14 +91,14 @@ class LogFollower:
     def progress(self, elapsed_s: float) -> Progress:
         """Read new lines, and return ncu's progress."""
         before = self.profiled_count
-        self._read()
+        self._read_new_lines()
         if self.profiled_count != before:
             self._changed_s = elapsed_s
         return Progress(
             "profiling", elapsed_s, self.profiled_count, self.kernel, self.passes, elapsed_s - self._changed_s
         )
 
-    def _read(self) -> None:
+    def _read_new_lines(self) -> None:
         try:
             with self._log_file.open("rb") as file:
                 file.seek(self._offset)
@@ -108,10 +108,10 @@ class LogFollower:
         self._offset += len(new)
         *lines, self._rest = (self._rest + new.decode("utf-8", errors="replace")).split("\n")
         for line in lines:
-            self._take(line)
+            self._take_line(line)
         self._note_kernel(self._rest)
 
-    def _take(self, line: str) -> None:
+    def _take_line(self, line: str) -> None:
         self._note_kernel(line)
         replayed = _REPLAYED.search(line)
         done = _DONE.search(line)
@@ -129,7 +129,7 @@ class LogFollower:
             self.in_kernel = False
 
     def _note_kernel(self, line: str) -> None:
-        started = _KERNEL.search(line)
+        started = _PROFILED_LINE.search(line)
         if started:
             self.kernel = started["name"]
             self.in_kernel = True

@@ -157,14 +157,14 @@ def _schedule(chip: str, groups: Iterable[tuple[bytes, ...]]) -> tuple[list[bool
     config = _checked("NVPW_CUDA_RawMetricsConfig_Create_V2", activity=_PROFILER, chip=chip.encode()).config
     try:
         _checked("NVPW_RawMetricsConfig_BeginPassGroup", config=config, max_passes=_MAX_PASSES)
-        added = [_add(config, group) for group in groups]
+        added = [_add_metric(config, group) for group in groups]
         _checked("NVPW_RawMetricsConfig_EndPassGroup", config=config)
         return added, int(_checked("NVPW_RawMetricsConfig_GetNumPasses_V2", config=config).count)
     finally:
         _call("NVPW_RawMetricsConfig_Destroy", config=config)
 
 
-def _add(config: int, raw_counters: tuple[bytes, ...]) -> bool:
+def _add_metric(config: int, raw_counters: tuple[bytes, ...]) -> bool:
     """Add the raw counters of a metric to a configuration; False if the chip cannot count them."""
     requests = (_struct("NVPA_RawMetricRequest") * len(raw_counters))(
         *(_record("NVPA_RawMetricRequest", name=name, isolated=1, keep_instances=1) for name in raw_counters)
@@ -182,7 +182,7 @@ def _add(config: int, raw_counters: tuple[bytes, ...]) -> bool:
 def _raw_counters(chip: str, name: str) -> tuple[bytes, ...] | None:
     """Return the raw counters behind one metric; None if the chip has no such metric."""
     evaluator, request = _evaluator(chip).handle, _EvalRequest()
-    address, size = ctypes.addressof(request), _size(_EvalRequest)
+    address, size = ctypes.addressof(request), _struct_bytes(_EvalRequest)
     converted = _call(
         "NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest",
         evaluator=evaluator,
@@ -282,10 +282,10 @@ def _struct(name: str) -> type[Any]:
 
 def _record(name: str, /, **values: Any) -> Any:
     kind = _struct(name)
-    return kind(structSize=_size(kind), **values)
+    return kind(structSize=_struct_bytes(kind), **values)
 
 
-def _size(kind: type[Any]) -> int:
+def _struct_bytes(kind: type[Any]) -> int:
     """Return the offset of the end of a struct's last field: the library does not count padding after it."""
     last = getattr(kind, kind._fields_[-1][0])
     return int(last.offset + last.size)

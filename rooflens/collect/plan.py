@@ -156,7 +156,7 @@ def command_target(command: tuple[str, ...]) -> Target:
     return Target(Path(script).stem or "program", command=command, launcher=split_launcher(command))
 
 
-def _kernels(target: Target, collection: Collection) -> str | None:
+def _kernel_filter(target: Target, collection: Collection) -> str | None:
     """Return the filter of kernel names: a user's program leaves out kernels that wait for other ranks by default.
 
     Ranges and whole graphs hold kernels of any name, and ncu accepts no filter for them.
@@ -201,14 +201,14 @@ def make_plan(request: Request, *, dry_run: bool) -> Plan:
         plain, profiled = _programs(request.target, _architecture(gpu, choice.chip), dry_run=dry_run)
         also = () if request.chip or gpu is None else tuple(chip_of(capability).chip for capability in gpu.also)
         whole = profiles_whole(request.collection)
-        names, lacking = _metrics(ncu, (choice.chip, *also), request.detail, whole)
+        names, lacking = _metrics_of_tier(ncu, (choice.chip, *also), request.detail, whole)
         clocks, clocks_said = _clocks(ncu, gpu, request.collection.clock_control)
         in_step = any(part.startswith(ONE_NCU) for part in request.collection.options)
         variables = {**_ENVIRONMENT, **(_IN_STEP if in_step else {})}
         collection = replace(
             request.collection,
             program=profiled,
-            kernel=_kernels(request.target, request.collection),
+            kernel=_kernel_filter(request.target, request.collection),
             clock_control=clocks,
             nvtx_include=request.collection.nvtx_include or ((RANGE_NAME,) if request.target.workload else ()),
             metrics=names,
@@ -257,7 +257,7 @@ def replay_hinted(target: Target) -> Iterator[None]:
         raise told from error
 
 
-def _metrics(ncu: Ncu, chips: tuple[str, ...], detail: Detail, whole: str) -> tuple[tuple[str, ...], str]:
+def _metrics_of_tier(ncu: Ncu, chips: tuple[str, ...], detail: Detail, whole: str) -> tuple[tuple[str, ...], str]:
     """Return the metrics of a tier that this ncu knows on all of these chips, and a sentence about the missing ones.
 
     What ncu counts without the hardware (`launch__*`, opcode tables, samples) is not in its lists. Counts by
@@ -291,10 +291,10 @@ def _sections(ncu: Ncu, chips: tuple[str, ...], detail: Detail) -> tuple[str, ..
     return tuple(name for name in first if all(name in other for other in others))
 
 
-def _lacks(ncu: Ncu, known: frozenset[str] | None, metric: Metric) -> bool:
+def _lacks(ncu: Ncu, metrics: frozenset[str] | None, metric: Metric) -> bool:
     if metric.name.startswith("memory_"):
         return not ncu.knows(SOURCE_NAMES_SINCE)
-    return known is not None and metric.kind == "hardware" and metric.name.partition(".")[0] not in known
+    return metrics is not None and metric.kind == "hardware" and metric.name.partition(".")[0] not in metrics
 
 
 def _ncu(path: str | None, *, dry_run: bool) -> Ncu:

@@ -92,7 +92,7 @@ def profile(  # noqa: PLR0913 - each is one thing of how it is carried out
         if unprofiled is not None:
             plan = choose_launches(plan, unprofiled)
         on_first_run(plan, unprofiled)
-        collected = _take(plan, unprofiled, on_progress)
+        collected = _run_ncu(plan, unprofiled, on_progress)
         lost = keep_unprofiled(collected.report, unprofiled)
         starts = None if "app" in plan.collection.replay_mode else plan.limit.starts
         return Recording(plan, unprofiled, collected, starts, lost)
@@ -226,7 +226,7 @@ def _longest(counts: Sequence[LaunchCount], most: int) -> str | None:
     return f"{REGEX}^({'|'.join(re.escape(name) for name in names if ':' not in name)})$"
 
 
-def _take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Progress], None]) -> Collected:
+def _run_ncu(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Progress], None]) -> Collected:
     """Run ncu; if it fails, keep any un-profiled run beside what exists of a report."""
     left_s = plan.limit.left_s()
     if left_s == 0:

@@ -56,7 +56,7 @@ class Launcher:
     program: tuple[str, ...]
 
 
-_SIZES = (
+_RANK_VARIABLES = (
     ("WORLD_SIZE", "RANK", "torchrun --no-python"),
     ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun"),
     ("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "mpirun"),
@@ -69,14 +69,14 @@ _LOCAL_RANK = "LOCAL_RANK"
 """Set by every launcher of PyTorch ranks; clusters set WORLD_SIZE alone for each machine's `torchrun`."""
 
 
-def own_rank(environment: Mapping[str, str] | None = None) -> tuple[str, str] | None:
+def rank_variable(environment: Mapping[str, str] | None = None) -> tuple[str, str] | None:
     """Name the variable with the rank of this process, and its launcher; None if there is only one process.
 
     Args:
         environment: Environment variables; by default those of this process.
     """
     variables = os.environ if environment is None else environment
-    for size, rank, starter in _SIZES:
+    for size, rank, starter in _RANK_VARIABLES:
         is_started = rank in variables and (size != "WORLD_SIZE" or _LOCAL_RANK in variables)
         if is_started and variables.get(size, "").isdecimal() and int(variables[size]) > 1:
             return rank, starter
@@ -181,11 +181,11 @@ def expanded(path: Path, environment: Mapping[str, str] | None = None) -> Path:
     """
     variables = os.environ if environment is None else environment
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in variables:
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in variables:
             hint = "`torchrun` sets RANK, `mpirun` OMPI_COMM_WORLD_RANK, `srun` SLURM_PROCID"
-            raise UsageError(f"the environment variable {found[1]}, which `{path}` names, is not set", hint)
-        return variables[found[1]]
+            raise UsageError(f"the environment variable {match[1]}, which `{path}` names, is not set", hint)
+        return variables[match[1]]
 
     return Path(re.sub(r"%q\{(\w+)\}", value, str(path)))
 
@@ -232,11 +232,11 @@ def run_ranks(
     return written
 
 
-def _explained(said: str, status: int | None, written: Sequence[Path]) -> InputError:
+def _explained(output: str, status: int | None, written: Sequence[Path]) -> InputError:
     """Make the error from the output of the first failed rank, which precedes the launcher's own messages."""
-    error = re.search(r"(?:^|: ?|\]:)error: (.+)$", said, re.MULTILINE)
-    hint = re.search(r"(?:^|: ?|\]:)hint: (.+)$", said[error.end() :] if error else "", re.MULTILINE)
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    error = re.search(r"(?:^|: ?|\]:)error: (.+)$", output, re.MULTILINE)
+    hint = re.search(r"(?:^|: ?|\]:)hint: (.+)$", output[error.end() :] if error else "", re.MULTILINE)
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     reason = error[1] if error else (lines[-1] if lines else f"status {status}")
     return InputError(
         f"a rank failed under ncu: {reason}", _kept(written, hint[1] if hint else "run it without ncu first")

@@ -28,7 +28,7 @@ from rooflens.ingest.reports.unpacking import (
     unpacked,
 )
 from rooflens.model.knowledge.roles import waits_for_ranks
-from rooflens.processes import Command, capture, run
+from rooflens.processes import ProcessCommand, capture, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,11 +92,11 @@ class _Run:
 
     @property
     def log(self) -> str:
-        return _text(self.words[0])
+        return _text_of_file(self.words[0])
 
     @property
     def streams(self) -> str:
-        return "\n".join(_text(file) for file in self.words[1:])
+        return "\n".join(_text_of_file(file) for file in self.words[1:])
 
 
 def collect(
@@ -142,7 +142,7 @@ def collect(
             return limit is None or done.follower.profiled_count < limit
 
         try:
-            finished = run(Command(done.command, *words[1:], collection.environment), timeout_s, watch)
+            finished = run(ProcessCommand(done.command, *words[1:], collection.environment), timeout_s, watch)
             if finished.timed_out:
                 raise too_slow(timeout_s or 0.0, done.follower.kernel)
             capped = may_be_capped and finished.status is None
@@ -273,7 +273,7 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _text(file: Path) -> str:
+def _text_of_file(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
 

@@ -117,10 +117,10 @@ def _is_here(place: Surrounding, root: Path, environment: Mapping[str, str]) -> 
     set_here = [environment[name] for name in place.variables if environment.get(name)]
     if any(re.search(place.values, value) for value in set_here) or any((root / name).exists() for name in place.files):
         return True
-    return bool(place.pattern) and any(re.search(place.pattern, _read(root / name)) for name in place.texts)
+    return bool(place.pattern) and any(re.search(place.pattern, _file_head(root / name)) for name in place.texts)
 
 
-def _read(file: Path) -> str:
+def _file_head(file: Path) -> str:
     try:
         with file.open(encoding="utf-8", errors="replace") as opened:
             return opened.read(_LARGEST_TEXT)

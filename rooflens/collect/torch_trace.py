@@ -29,9 +29,9 @@ _RUNNER = Path(__file__).with_name("under_torch.py")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _VALUED = {"-W", "-X", "--check-hash-based-pycs"}
 """Options of Python that take a value; `-m` and `-c` end its options."""
-_PROGRAM = re.compile(r"-(?P<flags>[A-VY-Za-z?]*)(?P<kind>[cm])")
+_PYTHON_FLAGS = re.compile(r"-(?P<flags>[A-VY-Za-z?]*)(?P<kind>[cm])")
 _HAS_TORCH = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
-_MOST_BYTES = 1 << 30
+_MOST_TRACE_BYTES = 1 << 30
 """Larger traces take more memory to read than the answer is worth."""
 
 
@@ -40,12 +40,12 @@ def split_python(command: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ..
     if not command or not _PYTHON.fullmatch(Path(command[0]).name):
         return None
     at = 1
-    while at < len(command) and command[at].startswith("-") and not _PROGRAM.fullmatch(command[at]):
+    while at < len(command) and command[at].startswith("-") and not _PYTHON_FLAGS.fullmatch(command[at]):
         at += 2 if command[at] in _VALUED else 1
     if at >= len(command):
         return None
     before, after = tuple(command[:at]), tuple(command[at:])
-    if (grouped := _PROGRAM.fullmatch(after[0])) and grouped["flags"]:  # `-Sc` is `-S -c`
+    if (grouped := _PYTHON_FLAGS.fullmatch(after[0])) and grouped["flags"]:  # `-Sc` is `-S -c`
         return (*before, f"-{grouped['flags']}"), (f"-{grouped['kind']}", *after[1:])
     return before, after
 
@@ -74,7 +74,7 @@ def count_launches(
 def read_counts(trace: Path) -> tuple[LaunchCount, ...]:
     """Count the launches in a trace of PyTorch's profiler; empty if it has none."""
     try:
-        if trace.stat().st_size > _MOST_BYTES:
+        if trace.stat().st_size > _MOST_TRACE_BYTES:
             return ()
         events = json.loads(trace.read_bytes())["traceEvents"]
     except (OSError, ValueError, KeyError, TypeError):

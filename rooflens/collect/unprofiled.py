@@ -100,7 +100,7 @@ def parse_cases(stdout: str) -> dict[str, Unprofiled | None]:
     """Parse the lines that bundled workloads print for their cases, by `WORKLOAD.CASE`; None for a wrong result."""
     lines = [_object(line) for line in stdout.splitlines()]
     return {
-        f"{values.get('workload')}.{values['case']}": _measured(values) if values.get("ok") is True else None
+        f"{values.get('workload')}.{values['case']}": _workload_figures(values) if values.get("ok") is True else None
         for values in lines
         if isinstance(values.get("case"), str) and isinstance(values.get("wall_ns"), int)
     }
@@ -111,11 +111,11 @@ def parse_workload(ran: Ran) -> Unprofiled:
     for line in reversed(ran.stdout.splitlines()):
         values = _object(line)
         if isinstance(values.get("wall_ns"), int):
-            return _measured(values)
+            return _workload_figures(values)
     return Unprofiled(ran.wall_ns)
 
 
-def _measured(values: dict[str, Any]) -> Unprofiled:
+def _workload_figures(values: dict[str, Any]) -> Unprofiled:
     """Read a bundled workload's figures for a case."""
     return Unprofiled(
         wall_ns=values["wall_ns"],

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode, count
-from rooflens.ingest.reports.jobs import MEMORY, Job, Outcome, bytes_of, fetched, said
+from rooflens.ingest.reports.jobs import MEMORY, Job, JobOutcome, bytes_of, fetched, said
 from rooflens.ingest.reports.read import read_report
-from rooflens.ingest.reports.report import ReadOptions, Report, lacks_texts
+from rooflens.ingest.reports.report import ReadOptions, ReadReport, lacks_texts
 from rooflens.ingest.reports.unpacking import MAGIC, chunks, first_bytes, is_packed
 from rooflens.machine import usable_cores
 from rooflens.model.failed import BUG_HINT, MEMORY_HINT, bug_place
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rooflens.ingest.running import ExecutorChoice, Workers
     from rooflens.model.records import Kernel, Run
-    from rooflens.model.store.dataset import Listing, ReportFiles, Store
+    from rooflens.model.store.dataset import ReportFiles, Store, StoreListing
     from rooflens.model.store.tables import ReportRows
     from rooflens.model.unprofiled import Unprofiled
 
@@ -59,7 +59,7 @@ class Remarks(Struct, kw_only=True):
     skipped_count: int = 0
     notes: list[tuple[str, str]] = field(default_factory=list)
 
-    def take(self, outcome: Outcome) -> Report | None:
+    def take(self, outcome: JobOutcome) -> ReadReport | None:
         """Keep the remarks of an outcome; return its report, if there is one."""
         source, report = outcome.job.source, outcome.result
         if isinstance(report, InputError):
@@ -106,14 +106,14 @@ class Batch(Struct, frozen=True):
         warnings: The source of each report whose un-profiled run cannot be stored with it, and why.
     """
 
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[JobOutcome]
     files: Sequence[ReportFiles] = ()
     warnings: Sequence[tuple[str, InputError]] = ()
 
 
 def load_reports(
     jobs: Sequence[Job],
-    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    on_outcome: Callable[[JobOutcome], None] = lambda _: None,
     options: ReadOptions | None = None,
     executor: ExecutorChoice | Workers | None = None,
     on_read: Callable[[float], None] = lambda _: None,
@@ -131,7 +131,7 @@ def load_reports(
     for batch in _batches(partial(read_group, options or ReadOptions()), jobs, jobs, executor, on_read):
         for outcome in batch.outcomes:
             on_outcome(outcome)
-            if isinstance(outcome.result, Report) and outcome.result.run.digest in loaded.digests:
+            if isinstance(outcome.result, ReadReport) and outcome.result.run.digest in loaded.digests:
                 loaded.skipped_count += 1
             elif (report := loaded.take(outcome)) is not None:
                 loaded.digests.add(report.run.digest)
@@ -154,26 +154,26 @@ def read_group(options: ReadOptions, jobs: Sequence[Job], on_read: Callable[[flo
     lacking = [
         (place, outcome.job.path, outcome.result)
         for place, outcome in enumerate(outcomes)
-        if isinstance(outcome.result, Report) and lacks_texts(outcome.result, options)
+        if isinstance(outcome.result, ReadReport) and lacks_texts(outcome.result, options)
     ]
     if lacking:
         from rooflens.ingest.reports.texts import add_texts  # noqa: PLC0415 - a child: only where it is asked
 
         told = add_texts([(path, report) for _, path, report in lacking], options)
         for (place, _, _), report in zip(lacking, told, strict=True):
-            outcomes[place] = Outcome(outcomes[place].job, report)
+            outcomes[place] = JobOutcome(outcomes[place].job, report)
     return Batch(outcomes)
 
 
-def read_one(job: Job, options: ReadOptions, on_read: Callable[[float], None] = lambda _: None) -> Outcome:
+def read_one(job: Job, options: ReadOptions, on_read: Callable[[float], None] = lambda _: None) -> JobOutcome:
     """Read a report, or say why that failed; `on_read` is called with parts of the work, which add up to 1 at most."""
     try:
         with said(), fetched(job) as path:
-            return Outcome(job, read_report(path, job.source, options, on_read))
+            return JobOutcome(job, read_report(path, job.source, options, on_read))
     except InputError as error:
         # Drop the traceback: its frames hold the data that was read, and would keep it in memory.
         error.__cause__ = error.__context__ = None
-        return Outcome(job, error.with_traceback(None))
+        return JobOutcome(job, error.with_traceback(None))
 
 
 def _no_unprofiled(_: Path) -> None:
@@ -255,7 +255,7 @@ def make_files(
     outcomes, warnings = list(read_group(options, jobs, on_read).outcomes), list[tuple[str, InputError]]()
     files: dict[str, ReportFiles] = {}
     for number, (job, report) in enumerate((outcome.job, outcome.result) for outcome in outcomes):
-        if not isinstance(report, Report):
+        if not isinstance(report, ReadReport):
             continue
         unprofiled = None
         try:
@@ -264,17 +264,17 @@ def make_files(
         except InputError as error:
             warnings.append((job.source, error))
         # Sending the kernels back to the parent beside their files would double what is pickled.
-        outcomes[number] = Outcome(job, Report(report.run, (), notes=report.notes, loss=report.loss))
+        outcomes[number] = JobOutcome(job, ReadReport(report.run, (), notes=report.notes, loss=report.loss))
         if report.run.digest not in files:
-            made = _files(ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances))
+            made = _files_of_report(ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances))
             if isinstance(made, InputError):
-                outcomes[number] = Outcome(job, made)
+                outcomes[number] = JobOutcome(job, made)
             else:
                 files[report.run.digest] = made
     return Batch(outcomes, [*files.values()], warnings)
 
 
-def _files(report: ReportRows) -> ReportFiles | InputError:
+def _files_of_report(report: ReportRows) -> ReportFiles | InputError:
     """Make the files of a report, or say that a value fits no table."""
     from rooflens.model.store.dataset import report_files  # noqa: PLC0415 - as above
 
@@ -317,14 +317,14 @@ def _batches(
         workers = executor if isinstance(executor, Workers) else find_workers(executor)
         results = run(read, groups(workers.count), workers)
     for group, result in results:
-        batch = Batch([Outcome(job, result) for job in group]) if isinstance(result, InputError) else result
+        batch = Batch([JobOutcome(job, result) for job in group]) if isinstance(result, InputError) else result
         for outcome in batch.outcomes:
             without_answer.pop(outcome.job, None)
             if executor is not None:
                 on_read(1.0)
         yield batch
     if without_answer:
-        yield Batch([Outcome(job, InputError("the reader gave no answer", BUG_HINT)) for job in without_answer])
+        yield Batch([JobOutcome(job, InputError("the reader gave no answer", BUG_HINT)) for job in without_answer])
 
 
 def processes_for(jobs: Sequence[Job], options: ReadOptions | None) -> Workers | None:
@@ -389,7 +389,7 @@ class _Held:
     def __init__(self, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> None:
         self._store = store
         self._unprofiled_of = unprofiled_of
-        self._there: Listing = store.listing()
+        self._there: StoreListing = store.listing()
         self._before = self._there.digests("runs")
         self._done: set[str] = set()
         self._kept: dict[str, Unprofiled] = {}

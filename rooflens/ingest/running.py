@@ -200,7 +200,7 @@ def _pool(count: int) -> Iterator[Executor]:
     with tempfile.TemporaryDirectory(prefix="rooflens-", ignore_cleanup_errors=True) as scratch:
         # Not fork: the parent may run threads (pyarrow, Jupyter), whose locks a forked child would inherit held.
         with _nothing_from_here():  # it starts the tracker of its semaphores
-            executor = ProcessPoolExecutor(count, _Context(), _begin, (count, scratch))
+            executor = ProcessPoolExecutor(count, _Context(), _begin_worker, (count, scratch))
         try:
             yield executor
         except (KeyboardInterrupt, SystemExit):  # nobody waits for the workers' results
@@ -244,7 +244,7 @@ class _Context(SpawnContext):
     Process = _Process
 
 
-def _begin(count: int, scratch: str) -> None:
+def _begin_worker(count: int, scratch: str) -> None:
     """Set up a worker: limit its share of memory; let it end at Ctrl-C and with the process that started it."""
     import pyarrow as pa  # noqa: PLC0415 - for its first array alone
 

@@ -22,7 +22,7 @@ from rooflens.model.records import Hotspot, Kernel, SourceFile
 from rooflens.model.source.same import compiled_as, difference
 
 _MOST_FILES = 100_000
-_MOST_BYTES = 4 << 20
+_MOST_SOURCE_BYTES = 4 << 20
 _MOST_ALIKE = 64
 _LEFT_OUT = frozenset({"node_modules", "__pycache__"})
 
@@ -82,27 +82,27 @@ class SourceFolder:
             hotspots=tuple(_with_text(spot, lines) for spot in kernel.hotspots),
         )
 
-    def _source(self, kernel: Kernel, name: str, known: SourceFile) -> SourceFile | None:
-        read = self._find(name, known)
+    def _source(self, kernel: Kernel, name: str, compiled: SourceFile) -> SourceFile | None:
+        read = self._find(name, compiled)
         if not isinstance(read, tuple):
             if read is not None:
                 self._notes[read] = None
             return None
         path, data, text = read
-        differs, moves_lines = difference(kernel, name, known, data, text)
+        differs, moves_lines = difference(kernel, name, compiled, data, text)
         if differs:
             after = "none of its lines is shown" if moves_lines else "its lines may be others"
             self._notes[f"`{path}` is not the file that was compiled: {differs}; {after}"] = None
-        return replace(known, text=None if moves_lines else text, path=path, differs=differs)
+        return replace(compiled, text=None if moves_lines else text, path=path, differs=differs)
 
-    def _find(self, name: str, known: SourceFile) -> tuple[str, bytes, str] | str | None:
+    def _find(self, name: str, compiled: SourceFile) -> tuple[str, bytes, str] | str | None:
         """Return path, bytes and text of a file; a sentence if it cannot be used, None if there is none."""
-        key = name, known.compiled_bytes, known.md5
+        key = name, compiled.compiled_bytes, compiled.md5
         if key not in self._read:
-            self._read[key] = self._chosen(name, known)
+            self._read[key] = self._chosen_file(name, compiled)
         return self._read[key]
 
-    def _chosen(self, name: str, known: SourceFile) -> tuple[str, bytes, str] | str | None:
+    def _chosen_file(self, name: str, compiled: SourceFile) -> tuple[str, bytes, str] | str | None:
         """Choose among the files of a name: the one compiled by its digest or size, else the one most alike in path."""
         parts = PurePosixPath(name.replace("\\", "/")).parts
         alike = self._by_name.get(parts[-1], ()) if parts else ()
@@ -110,7 +110,7 @@ class SourceFolder:
         texts = [(path, data) for path, data in read if isinstance(data, bytes)]
         if not texts:
             return next((f"`{path}` is left out: {why}" for path, why in read if isinstance(why, str)), None)
-        best = [one for one in texts if compiled_as(one[1], known)] or texts
+        best = [one for one in texts if compiled_as(one[1], compiled)] or texts
         lengths = [_common(PurePosixPath(path).parts, parts) for path, _ in best]
         nearest = [one for one, length in zip(best, lengths, strict=True) if length == max(lengths)]
         if len({data for _, data in nearest}) > 1:
@@ -121,13 +121,13 @@ class SourceFolder:
     @cached_property
     def _by_name(self) -> Mapping[str, list[str]]:
         found: dict[str, list[str]] = defaultdict(list)
-        for at, path in enumerate(self._files()):
+        for at, path in enumerate(self._walk_files()):
             if at >= _MOST_FILES:
                 break
             found[PurePosixPath(path).name].append(path)
         return found
 
-    def _files(self) -> Iterator[str]:
+    def _walk_files(self) -> Iterator[str]:
         """Yield the files below the folder by their paths in it; hidden folders are left out."""
         for place, folders, files in os.walk(self._root):
             folders[:] = sorted(one for one in folders if not one.startswith(".") and one not in _LEFT_OUT)
@@ -144,10 +144,10 @@ def _with_text(spot: Hotspot, lines: Mapping[str, list[str]]) -> Hotspot:
     return replace(spot, text=line_text(lines[spot.file], spot.line))
 
 
-def _common(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+def _common(path: tuple[str, ...], other: tuple[str, ...]) -> int:
     """Count the parts that two paths end with alike."""
     length = 0
-    while length < min(len(one), len(other)) and one[-1 - length] == other[-1 - length]:
+    while length < min(len(path), len(other)) and path[-1 - length] == other[-1 - length]:
         length += 1
     return length
 
@@ -160,9 +160,9 @@ def _read_text(path: Path) -> bytes | str:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 return "it is not a file"
-            if status.st_size > _MOST_BYTES:
-                return f"it has {status.st_size:,} bytes, and more than {_MOST_BYTES:,} are no source"
-            data = file.read(_MOST_BYTES + 1)
+            if status.st_size > _MOST_SOURCE_BYTES:
+                return f"it has {status.st_size:,} bytes, and more than {_MOST_SOURCE_BYTES:,} are no source"
+            data = file.read(_MOST_SOURCE_BYTES + 1)
     except OSError as error:
         return error.strerror or "it cannot be read"
-    return "it is not a text" if b"\0" in data else data[:_MOST_BYTES]
+    return "it is not a text" if b"\0" in data else data[:_MOST_SOURCE_BYTES]

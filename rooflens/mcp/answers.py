@@ -84,7 +84,7 @@ Offset = Annotated[int, Field(description="where to continue, as the previous an
 _NONE: Mapping[str, Any] = {}
 
 
-class Answer(Struct, frozen=True):
+class ToolAnswer(Struct, frozen=True):
     """What a tool answers.
 
     Attributes:
@@ -102,7 +102,7 @@ class Answers:
     def __init__(self, root: Root) -> None:
         self._root = root
 
-    def list_reports(self, folder: Path = ".", offset: Offset = 0) -> Answer:
+    def list_reports(self, folder: Path = ".", offset: Offset = 0) -> ToolAnswer:
         """List the reports, traces and stores that can be opened, newest file first: date, GPU, kernels."""
         traces = self._root.traces(folder)
         found = [*self._reports_in(folder, traces), *traces]
@@ -116,8 +116,8 @@ class Answers:
         rows += [(code(name), ": store") for name in stores[max(0, offset - len(jobs)) :]][: ROWS - len(rows)]
         total = len(jobs) + len(stores)
         names = [*(job.source for job in jobs), *stores][offset : offset + len(rows)]
-        text = _more(to_markdown((bullets(rows),)), offset, len(rows), total)
-        return Answer(text, _PATHS.json(_rows(names, offset, total)))
+        text = _continue_words(to_markdown((bullets(rows),)), offset, len(rows), total)
+        return ToolAnswer(text, _PATHS.json(_page_of_rows(names, offset, total)))
 
     def _reports_in(self, folder: str, traces: Sequence[Job]) -> Sequence[Job]:
         """Find the reports of a folder; empty if it holds only traces.
@@ -138,19 +138,19 @@ class Answers:
         kernel: Pattern = "",
         nvtx: Nvtx = "",
         max_tokens: Tokens = 700,
-    ) -> Answer:
+    ) -> ToolAnswer:
         """Digest a report or a trace: most to win first, each kernel with verdict or floor, and what to do next."""
         if programs := self._root.programs(path, _selection(kernel, nvtx)):
             of_all = joined(programs).kernels
             text = of_traces(programs, View(max_tokens=max_tokens)).text("digest")
-            return Answer(text, _TRACE_KERNELS.json(_rows(of_all[:NAMED], 0, len(of_all))))
+            return ToolAnswer(text, _TRACE_KERNELS.json(_page_of_rows(of_all[:NAMED], 0, len(of_all))))
         found = self._root.analyzed(path)
         reports = self._reports(path, kernel, nvtx)
         kernels = _ranked(reports)
         text = digest(reports, max_tokens, unread=found.failures)
-        return Answer(text, _KERNELS.json(_rows(kernels[:NAMED], 0, len(kernels))))
+        return ToolAnswer(text, _KERNELS.json(_page_of_rows(kernels[:NAMED], 0, len(kernels))))
 
-    def list_kernels(self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", offset: Offset = 0) -> Answer:
+    def list_kernels(self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", offset: Offset = 0) -> ToolAnswer:
         """List all kernels of a report with time, share of GPU time, verdict, gain, limit and key."""
         reports = self._reports(path, kernel, nvtx)
         kernels = _ranked(reports)
@@ -164,20 +164,20 @@ class Answers:
         is_open = any(limit_cell(group.analysis.verdict.limit).startswith("~") for group in shown)
         marks = [*([f"verdict: {MARKS}"] if has_doubt else []), *([f"limit: {TODAY}"] if is_open else [])]
         text = to_markdown((Table(columns, rows), *map(paragraph, marks)))
-        data = _KERNELS.json(_rows(shown, offset, len(kernels)))
-        return Answer(_more(text, offset, len(shown), len(kernels)), data)
+        data = _KERNELS.json(_page_of_rows(shown, offset, len(kernels)))
+        return ToolAnswer(_continue_words(text, offset, len(shown), len(kernels)), data)
 
     def explain_kernel(
         self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", max_tokens: Tokens = PAGE_TOKENS, offset: Offset = 0
-    ) -> Answer:
+    ) -> ToolAnswer:
         """Explain one kernel: verdict, what to try in which order, where, why, caveats, and last the counters."""
-        whole, chosen, others = self._chosen(path, kernel, nvtx)
+        whole, chosen, others = self._chosen_kernel(path, kernel, nvtx)
         head, *parts = explain(whole, chosen).split("\n\n")
         verdict = "\n\n".join((head, *others, *parts[:3]))
         text = "\n\n".join((verdict, *parts[3:]))
         group = next(one for one in summarize(whole.analyses) if identity(one.analysis) == identity(chosen))
         page = _page(text, offset, max_tokens, least=len(verdict.splitlines()))
-        return Answer(page, _EXPLAINED.json(group))
+        return ToolAnswer(page, _EXPLAINED.json(group))
 
     def hotspots(
         self,
@@ -185,14 +185,14 @@ class Answers:
         kernel: Pattern = "",
         by: Annotated[str, Field(description="line, sass or function; empty for lines where they are known")] = "",
         top: Annotated[int, Field(description="how many", ge=1, le=100)] = 10,
-    ) -> Answer:
+    ) -> ToolAnswer:
         """List the source lines or instructions of one kernel that take its time, with what warps wait for there."""
         grain = next((grain for grain in _GRAINS if grain == by), None)
         if by and grain is None:
             raise UsageError(
                 f"`{by}` is not one of {', '.join(_GRAINS)}", "leave it out for lines where they are known"
             )
-        _, chosen, others = self._chosen(path, kernel, "")
+        _, chosen, others = self._chosen_kernel(path, kernel, "")
         shown = listings([chosen], grain, top)
         if not shown:
             raise InputError("the report holds no samples or counts by instruction of this kernel", "`ncu --set full`")
@@ -200,7 +200,7 @@ class Answers:
         context = in_context(chosen.kernel, next(iter(shown[0].hotspots), None))
         table = to_markdown((hot_table(chosen.kernel, shown[0].hotspots), *context))
         page = _page("\n\n".join((to_markdown((head,)), *others, table)), 0)
-        return Answer(page, {"key": chosen.key, "hotspots": items(_SPOT).json(shown[0].hotspots)})
+        return ToolAnswer(page, {"key": chosen.key, "hotspots": items(_SPOT).json(shown[0].hotspots)})
 
     def compare(
         self,
@@ -209,29 +209,31 @@ class Answers:
         kernel: Pattern = "",
         max_tokens: Tokens = PAGE_TOKENS,
         offset: Offset = 0,
-    ) -> Answer:
+    ) -> ToolAnswer:
         """Compare recordings of one program, before and after a change, or all versions in a folder with the first."""
         found, unpaired = self._ladders(base, head, kernel)
         ladders = checked(found, anyway=False, hint="compare what was collected alike")
         page = _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
-        return Answer(page, {"programs": items(_PROGRAM).json(ladders)})
+        return ToolAnswer(page, {"programs": items(_PROGRAM_KEYS).json(ladders)})
 
     def predict(
         self,
         operation: Annotated[str, Field(description=", ".join(OPERATIONS))],
         sizes: Annotated[dict[str, int], Field(description="by name, such as m, n, k of gemm; {} returns the names")],
         **options: Any,
-    ) -> Answer:
+    ) -> ToolAnswer:
         """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
         given = Options(**{name: value for name, value in options.items() if value})
         row = predicted(operation, {name.replace("-", "_"): size for name, size in sizes.items()}, given)
         (written,) = to_objects([row])
         numbers = {name: written[name] for name in _FORECAST if written[name] is not None}
-        return Answer(_page(of_forecasts([row]).text("md").removesuffix("\n"), 0), numbers)
+        return ToolAnswer(_page(of_forecasts([row]).text("md").removesuffix("\n"), 0), numbers)
 
-    def about(self, name: Annotated[str, Field(description="empty for the list")] = "", offset: Offset = 0) -> Answer:
+    def about(
+        self, name: Annotated[str, Field(description="empty for the list")] = "", offset: Offset = 0
+    ) -> ToolAnswer:
         """Explain a verdict, finding, flag, stall, counter, word, GPU, or ncu label."""
-        return Answer(_page(to_markdown(explained(name)), offset))
+        return ToolAnswer(_page(to_markdown(explained(name)), offset))
 
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
         return self._analyzed(path, kernel, nvtx).reports
@@ -261,7 +263,7 @@ class Answers:
             raise UsageError(f"`{base}` holds `{head}` itself", hint)
         return pair_sides([first.reports, second.reports], (base, head))
 
-    def _chosen(self, path: str, kernel: str, nvtx: str) -> tuple[AnalyzedReport, Analysis, list[str]]:
+    def _chosen_kernel(self, path: str, kernel: str, nvtx: str) -> tuple[AnalyzedReport, Analysis, list[str]]:
         """Return the matching kernel with most to win, its report, and the names of the other matches."""
         found = self._analyzed(path, kernel, nvtx)
         reports, analyses = found.reports, found.analyses
@@ -288,7 +290,7 @@ class _Rows(Struct, frozen=True):
     next_offset: int | None
 
 
-def _rows(rows: Sequence[Any], offset: int, total: int) -> _Rows:
+def _page_of_rows(rows: Sequence[Any], offset: int, total: int) -> _Rows:
     end = offset + len(rows)
     return _Rows(rows, total, end if rows and end < total else None)
 
@@ -305,7 +307,7 @@ _MOVE = fixed(
     Key("text", TEXT, value=lambda move: fmt.cut_end(move.text, _MOVE_BYTES)),
     Key("gain", NUMBER, value=lambda move: move.gain and move.gain.factor),
 )
-_KERNEL = fixed(
+_KERNEL_KEYS = fixed(
     Key("key", TEXT, value=attrgetter("analysis.key")),
     Key("name", TEXT, value=lambda group: short_name(group.shown)),
     Key("source", TEXT, value=attrgetter("analysis.kernel.source")),
@@ -319,16 +321,20 @@ _KERNEL = fixed(
     Key("gain", NUMBER, value=lambda group: (gain := group.analysis.verdict.gain) and gain.factor),
     Key("limit", NUMBER, value=attrgetter("analysis.verdict.limit.factor")),
 )
-_EXPLAINED = fixed(*_KERNEL.keys, Key("moves", items(_MOVE), value=lambda group: group.analysis.verdict.moves[:NAMED]))
+_EXPLAINED = fixed(
+    *_KERNEL_KEYS.keys, Key("moves", items(_MOVE), value=lambda group: group.analysis.verdict.moves[:NAMED])
+)
 _SPOT = fixed(
     Key("file", TEXT_OR_NULL),
     Key("line", _LINE),
     Key("pc", _LINE),
     Key("samples", NUMBER, value=lambda spot: spot.measures.get("samples")),
 )
-_PROGRAM = fixed(Key("program", TEXT), Key("factor", NUMBER, value=attrgetter("speed.factor")), Key("warnings", TEXTS))
+_PROGRAM_KEYS = fixed(
+    Key("program", TEXT), Key("factor", NUMBER, value=attrgetter("speed.factor")), Key("warnings", TEXTS)
+)
 _PATHS = _page_of("paths", TEXT)
-_KERNELS = _page_of("kernels", _KERNEL)
+_KERNELS = _page_of("kernels", _KERNEL_KEYS)
 _TRACE_KERNELS = _page_of(
     "kernels",
     fixed(*(key for key in PROGRAM_KERNEL.keys if key.name != "measured")),  # no report is beside it here
@@ -402,7 +408,7 @@ def _page(text: str, offset: int, most_tokens: int = PAGE_TOKENS, least: int = 0
     while end < len(lines) and end > offset + 1 and _is_opening(lines, end - 1):
         end -= 1
     shown = "\n".join((*head, *lines[offset:end])).strip("\n")
-    return _more(fmt.cut_end(shown, BYTES_PER_TOKEN * MOST_TOKENS), offset, end - offset, len(lines), "line")
+    return _continue_words(fmt.cut_end(shown, BYTES_PER_TOKEN * MOST_TOKENS), offset, end - offset, len(lines), "line")
 
 
 def _head_of_table(lines: Sequence[str], at: int) -> Sequence[str]:
@@ -420,7 +426,7 @@ def _is_opening(lines: Sequence[str], at: int) -> bool:
     return not lines[at] or any(line.startswith(("#", "|--")) for line in lines[at : at + 2])
 
 
-def _more(text: str, offset: int, shown: int, total: int, noun: str = "row") -> str:
+def _continue_words(text: str, offset: int, shown: int, total: int, noun: str = "row") -> str:
     """Say below a page where to continue, or that there is nothing here."""
     end = offset + shown
     if not shown and offset:
@@ -439,13 +445,13 @@ def _object(**shapes: Shape) -> Schema:
     return fixed(*(Key(name, shape) for name, shape in shapes.items())).schema
 
 
-TOOLS: Mapping[Callable[..., Answer], Schema | None] = {
+TOOLS: Mapping[Callable[..., ToolAnswer], Schema | None] = {
     Answers.list_reports: _brief(_PATHS.schema),
     Answers.open_report: _brief({"type": "object", "anyOf": [_KERNELS.schema, _TRACE_KERNELS.schema]}),
     Answers.list_kernels: _brief(_KERNELS.schema),
     Answers.explain_kernel: _brief(_EXPLAINED.schema),
     Answers.hotspots: _brief(_object(key=TEXT, hotspots=items(_SPOT))),
-    Answers.compare: _brief(_object(programs=items(_PROGRAM))),
+    Answers.compare: _brief(_object(programs=items(_PROGRAM_KEYS))),
     Answers.predict: _brief(
         {"type": "object", "properties": {key.name: key.schema for key in PREDICTION.keys if key.name in _FORECAST}}
     ),

@@ -29,7 +29,7 @@ Commands that measure are kept: a person runs them, on a machine with a GPU.
 """
 
 
-class Outcome(Struct, frozen=True):
+class CallOutcome(Struct, frozen=True):
     """What became of a call; nothing in it steers a terminal.
 
     Attributes:
@@ -43,7 +43,7 @@ class Outcome(Struct, frozen=True):
     is_error: bool = False
 
 
-def made(folder: str, tool: str, given: Mapping[str, Any]) -> Outcome:
+def made(folder: str, tool: str, given: Mapping[str, Any]) -> CallOutcome:
     """Make a call; what was read for an earlier one is kept.
 
     Args:
@@ -55,13 +55,13 @@ def made(folder: str, tool: str, given: Mapping[str, Any]) -> Outcome:
         answer = getattr(_answers(folder), tool)(**given)
     except RooflensError as error:
         return refused(error)
-    return Outcome(harmless(_for_client(unescaped(answer.text))), _harmless(answer.data))
+    return CallOutcome(harmless(_for_client(unescaped(answer.text))), _harmless(answer.data))
 
 
-def refused(error: RooflensError) -> Outcome:
+def refused(error: RooflensError) -> CallOutcome:
     """Put an error into the words of a client."""
     message, hint = _for_client(str(error)), _for_client(error.hint)
-    return Outcome(harmless(message + (f" (hint: {hint})" if hint else "")), {}, is_error=True)
+    return CallOutcome(harmless(message + (f" (hint: {hint})" if hint else "")), {}, is_error=True)
 
 
 @lru_cache(1)

@@ -27,7 +27,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 _LISTED = "`list_reports` names the reports"
 _NAMED_CHARACTERS = 200
-_KEPT = 8
+_ANALYSES_KEPT = 8
 """Places whose analyses are kept: a client asks several things about one report."""
 
 MOST_KERNELS = 20_000
@@ -67,17 +67,21 @@ class Root:
         try:
             found = find_inputs([str(place)])
         except InputError as error:
-            hint = error.hint if place.exists() else self._near(given)
+            hint = error.hint if place.exists() else self._paths_like(given)
             raise InputError(self._without_folder(str(error)), hint) from error
-        jobs = tuple(Job(job.path, self._shown(job.path)) for job in found.jobs if self._is_inside(job.path))
+        jobs = tuple(Job(job.path, self._relative_path(job.path)) for job in found.jobs if self._is_inside(job.path))
         if not jobs:
             raise InputError(f"no reports in `{given}`", _LISTED)
         return replace(found, jobs=jobs)
 
-    def _near(self, given: str) -> str:
+    def _paths_like(self, given: str) -> str:
         """Suggest paths below the folder whose name resembles a missing path."""
         with suppress(InputError):
-            paths = [self._shown(job.path) for job in find_inputs([str(self.folder)]).jobs if self._is_inside(job.path)]
+            paths = [
+                self._relative_path(job.path)
+                for job in find_inputs([str(self.folder)]).jobs
+                if self._is_inside(job.path)
+            ]
             folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"."}
             known = [*paths, *sorted(folders), *self.stores()]
             name = PurePosixPath(given).name
@@ -91,7 +95,7 @@ class Root:
     def stores(self) -> list[str]:
         """Return the stores in the folder itself and in its subfolders."""
         return sorted(
-            self._shown(marker.parent) or "."
+            self._relative_path(marker.parent) or "."
             for marker in (self.folder / MARKER, *self.folder.glob(f"*/{MARKER}"))
             if marker.is_file() and self._is_inside(marker)
         )
@@ -104,7 +108,7 @@ class Root:
         """
         place = self.inside(given)
         found = timelines_in(place, beside_reports=True) if place.is_dir() else (place,) if is_timeline(place) else ()
-        return [Job(path, self._shown(path)) for path in found if path.resolve().is_relative_to(self.folder)]
+        return [Job(path, self._relative_path(path)) for path in found if path.resolve().is_relative_to(self.folder)]
 
     def programs(self, given: str, selection: Selection) -> tuple[Program, ...]:
         """Read a trace, or all traces of a folder without reports; empty if the path is neither.
@@ -135,14 +139,14 @@ class Root:
         stamp = tuple(self._stamps(place))
         kept = self._kept.pop(place, None)
         is_kept = kept is not None and kept[0] == stamp and kept[1] == self._source_stamps(kept[2])
-        found = kept[2] if kept is not None and is_kept else self._read(place, given)
+        found = kept[2] if kept is not None and is_kept else self._analyze_path(place, given)
         self._kept[place] = stamp, self._source_stamps(found), found
         # What was asked for longest ago is forgotten.
-        while len(self._kept) > _KEPT:
+        while len(self._kept) > _ANALYSES_KEPT:
             self._kept.popitem(last=False)
         return found
 
-    def _read(self, place: Path, given: str) -> Analyzed:
+    def _analyze_path(self, place: Path, given: str) -> Analyzed:
         if not (place / MARKER).is_file():
             return analyze_inputs(self.inputs(given), Basis(sources=SourceFolder(self.folder, is_asked=False)))
         if not all(map(self._is_inside, place.rglob("*"))):
@@ -164,16 +168,16 @@ class Root:
                 status = path.stat()
                 yield str(path), status.st_mtime_ns, status.st_size
 
-    def _source_stamps(self, found: Analyzed) -> Stamp:
+    def _source_stamps(self, analyzed: Analyzed) -> Stamp:
         """Return what identifies the state of the source files that an answer shows lines of."""
-        sources = (source for one in found.analyses for source in one.kernel.sources.values())
+        sources = (source for one in analyzed.analyses for source in one.kernel.sources.values())
         paths = sorted({self.folder / source.path for source in sources if source.path is not None})
         return tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in paths if path.exists())
 
     def _is_inside(self, path: Path) -> bool:
         return all(one.resolve().is_relative_to(self.folder) for one in (path, sidecar(path)))
 
-    def _shown(self, path: Path) -> str:
+    def _relative_path(self, path: Path) -> str:
         return Path(os.path.relpath(path, self.folder)).as_posix()
 
     def _without_folder(self, message: str) -> str:

@@ -20,8 +20,8 @@ from pydantic import Field, ValidationError
 from rooflens import __version__
 from rooflens.errors import InputError
 from rooflens.format import cut_end, harmless
-from rooflens.mcp.answers import TOOLS, Answer
-from rooflens.mcp.call import Outcome, made, refused
+from rooflens.mcp.answers import TOOLS, ToolAnswer
+from rooflens.mcp.call import CallOutcome, made, refused
 from rooflens.mcp.children import DEADLINE_SECONDS, MOST_CALLS, Children
 from rooflens.model.predict.options import OPTIONS
 
@@ -110,7 +110,7 @@ class _Caller:
         self._places = anyio.Semaphore(MOST_CALLS)
 
     def calling(
-        self, answer: Callable[..., Answer], *, has_data: bool
+        self, answer: Callable[..., ToolAnswer], *, has_data: bool
     ) -> Callable[..., Coroutine[Any, Any, CallToolResult]]:
         """Make the tool of an answer: it takes the same, and says the same of itself."""
 
@@ -123,10 +123,10 @@ class _Caller:
 
         call.__name__, call.__doc__ = answer.__name__, answer.__doc__
         # The SDK reads the signature, like `inspect`.
-        vars(call)["__signature__"] = _taken(answer)
+        vars(call)["__signature__"] = _tool_signature(answer)
         return call
 
-    async def _outcome(self, tool: str, given: Mapping[str, Any]) -> Outcome:
+    async def _outcome(self, tool: str, given: Mapping[str, Any]) -> CallOutcome:
         async with self._places:
             try:
                 child = self._children.take()
@@ -134,7 +134,7 @@ class _Caller:
                 return refused(error)
             asked = partial(child.call, made, self._folder, tool, given, deadline_s=DEADLINE_SECONDS)
             try:
-                outcome: Outcome = await anyio.to_thread.run_sync(asked, abandon_on_cancel=True)
+                outcome: CallOutcome = await anyio.to_thread.run_sync(asked, abandon_on_cancel=True)
             except InputError as error:
                 outcome = refused(error)
             except BaseException:  # the client cancelled it, or is gone
@@ -144,7 +144,7 @@ class _Caller:
             return outcome
 
 
-def _taken(answer: Callable[..., Answer]) -> Signature:
+def _tool_signature(answer: Callable[..., ToolAnswer]) -> Signature:
     """Return a tool's parameters; `**options` is replaced by the options that all forecasts share."""
     said = signature(answer, eval_str=True)
     named = [one for one in said.parameters.values() if one.kind is not Parameter.VAR_KEYWORD and one.name != "self"]

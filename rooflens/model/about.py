@@ -146,9 +146,9 @@ def is_item(name: str) -> bool:
 
 
 def _items(name: str) -> tuple[About, ...]:
-    asked = _key(name)
+    asked = _compared_name(name)
     asked = OTHER_NAMES.get(asked, asked)
-    return tuple(one for one in everything().values() if asked in {one.address, one.name, _key(one.title)})
+    return tuple(one for one in everything().values() if asked in {one.address, one.name, _compared_name(one.title)})
 
 
 _PHRASES = (
@@ -162,13 +162,13 @@ _PHRASES = (
 
 def find_word(name: str) -> tuple[str, Word] | None:
     """Return a word of the subject by any of its spellings; None if there is none, or an item has that name."""
-    asked = _key(name)
-    found = ((word, one) for word, one in words().items() if asked in map(_key, (word, *one.also)))
+    asked = _compared_name(name)
+    found = ((word, one) for word, one in words().items() if asked in map(_compared_name, (word, *one.also)))
     phrases = ((word, words()[word]) for phrase, word in _PHRASES if re.fullmatch(phrase, asked))
     return None if _items(name) else next(chain(found, phrases), None)
 
 
-def _key(name: str) -> str:
+def _compared_name(name: str) -> str:
     """Return a name as all are compared; of a cell such as `latency: cause not measured (low)` the cause.
 
     What a cell of an open class adds of what was not measured goes: `too few blocks, compute was not measured (low)`.
@@ -194,31 +194,31 @@ _TENSOR = ("tensor_", "shared_pipe")
 _OCCUPANCY_ENDS_AT = "stall_samples"
 
 
-def _named(rows: Iterable[Counter], *starts: str) -> tuple[Counter, ...]:
+def _counters_by_prefix(rows: Iterable[Counter], *starts: str) -> tuple[Counter, ...]:
     return tuple(row for row in rows if row.name.startswith(starts))
 
 
-def _others(rows: Iterable[Counter], *known: Iterable[Counter]) -> tuple[Counter, ...]:
-    taken = {row.name for group in known for row in group}
+def _other_counters(rows: Iterable[Counter], *groups: Iterable[Counter]) -> tuple[Counter, ...]:
+    taken = {row.name for group in groups for row in group}
     return tuple(row for row in rows if row.name not in taken)
 
 
-_GLOBAL = (*_named(L1, "global_"), *_named(USE, "global_"))
-_ON_LOCAL = (*LOCAL, *_named(USE, "local_"))
+_GLOBAL = (*_counters_by_prefix(L1, "global_"), *_counters_by_prefix(USE, "global_"))
+_ON_LOCAL = (*LOCAL, *_counters_by_prefix(USE, "local_"))
 _OF_ISSUE = (
-    *_named(PIPES, *_ISSUE),
-    *_named(WARPS, "eligible", "issue_active"),
-    *_named(REPORT, "executed_inst"),
-    *_others(USE, _GLOBAL, _ON_LOCAL),
+    *_counters_by_prefix(PIPES, *_ISSUE),
+    *_counters_by_prefix(WARPS, "eligible", "issue_active"),
+    *_counters_by_prefix(REPORT, "executed_inst"),
+    *_other_counters(USE, _GLOBAL, _ON_LOCAL),
 )
-_OF_TENSOR = _named(PIPES, *_TENSOR)
-_SAMPLED = (*_named(WARPS, _OCCUPANCY_ENDS_AT), *WAITS)
+_OF_TENSOR = _counters_by_prefix(PIPES, *_TENSOR)
+_SAMPLED = (*_counters_by_prefix(WARPS, _OCCUPANCY_ENDS_AT), *WAITS)
 
 FAMILIES: Mapping[str, tuple[Counter, ...]] = {
-    "time.md#time-and-clocks": (*CLOCKS, *_named(REPORT, "passes")),
+    "time.md#time-and-clocks": (*CLOCKS, *_counters_by_prefix(REPORT, "passes")),
     "memory.md#dram": DRAM,
     "memory.md#l2": L2,
-    "l1.md#l1-and-texture": _others(L1, _GLOBAL),
+    "l1.md#l1-and-texture": _other_counters(L1, _GLOBAL),
     "l1.md#global-accesses": _GLOBAL,
     "memory.md#the-hosts-memory": HOST,
     "shared-memory.md": (*SMEM, *CONFLICTS),
@@ -226,12 +226,12 @@ FAMILIES: Mapping[str, tuple[Counter, ...]] = {
     "memory.md#atomics-and-reductions": ATOMICS,
     "arithmetic.md#floating-point-instructions": FLOPS,
     "arithmetic.md#tensor-instructions": _OF_TENSOR,
-    "arithmetic.md#integer-and-other-pipes": _others(PIPES, _OF_ISSUE, _OF_TENSOR),
+    "arithmetic.md#integer-and-other-pipes": _other_counters(PIPES, _OF_ISSUE, _OF_TENSOR),
     "execution.md#issue-slots-and-threads": _OF_ISSUE,
     "execution.md#samples-and-stall-ratios": _SAMPLED,
-    "occupancy.md": (*_others(WARPS, _OF_ISSUE, _SAMPLED), *CAPACITY),
+    "occupancy.md": (*_other_counters(WARPS, _OF_ISSUE, _SAMPLED), *CAPACITY),
     "time.md#balance-between-units": BALANCE,
-    "speed-of-light.md": _others(REPORT, _OF_ISSUE, _named(REPORT, "passes")),
+    "speed-of-light.md": _other_counters(REPORT, _OF_ISSUE, _counters_by_prefix(REPORT, "passes")),
 }
 """Page or section of docs/reference/counters -> the quantities it is about: each is in one."""
 
@@ -367,7 +367,7 @@ _FORMS: Mapping[str, str] = {
 """Roll-up or sub-metric of a name -> what it makes of the count."""
 
 
-class Quantity(Struct, frozen=True):
+class CounterColumn(Struct, frozen=True):
     """A column of the table `kernels` that is read from a counter.
 
     Attributes:
@@ -400,7 +400,7 @@ class CounterAbout(Struct, frozen=True):
     unit: str | None
     counts: str
     forms: tuple[tuple[str, str], ...]
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[CounterColumn, ...]
     sources: tuple[str, ...]
     stall: str | None
     detail: Detail | None
@@ -429,7 +429,7 @@ def about_counter(name: str) -> CounterAbout | None:
         unit=unit,
         counts=own.meaning if own else _counts(base) or next((ask.meaning for ask in asks if not rows), ""),
         forms=tuple((form, _FORMS[form]) for form in forms if form in _FORMS),
-        quantities=tuple(Quantity(row.name, row.meaning, tuple(_findings(row.name))) for row in rows),
+        quantities=tuple(CounterColumn(row.name, row.meaning, tuple(_findings(row.name))) for row in rows),
         sources=_sources(own) if own else (),
         stall=stall,
         detail="standard"

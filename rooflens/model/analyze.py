@@ -53,7 +53,7 @@ def analyze_all(kernels: Sequence[Kernel], limits: Thresholds, outsides: Sequenc
     """
     flops = [count_flops(kernel) for kernel in kernels]
     pipes = [place_pipes(kernel, counted) for kernel, counted in zip(kernels, flops, strict=True)]
-    placed = [_place(limits, *one) for one in zip(kernels, outsides, flops, pipes, strict=True)]
+    placed = [_kernel_facts(limits, *one) for one in zip(kernels, outsides, flops, pipes, strict=True)]
     decided = [
         decide(replace(facts, flags=flags)) for facts, flags in zip(placed, map(find_flags, placed), strict=True)
     ]
@@ -61,7 +61,7 @@ def analyze_all(kernels: Sequence[Kernel], limits: Thresholds, outsides: Sequenc
     return [analysis_of(*one) for one in zip(decided, findings, strict=True)]
 
 
-def _place(limits: Thresholds, kernel: Kernel, outside: Outside, flops: Flops, pipes: dict[str, Pipe]) -> Facts:
+def _kernel_facts(limits: Thresholds, kernel: Kernel, outside: Outside, flops: Flops, pipes: dict[str, Pipe]) -> Facts:
     # Intensities are made of FLOPs, unless these are the minority of the work.
     levels = place_levels(kernel, flops.total if main_unit(pipes.values()) == "FLOP" else None)
     if outside.attainable is not None:

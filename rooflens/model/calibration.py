@@ -57,7 +57,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Attainable:
+class MeasuredRates:
     """What one calibration measured.
 
     Attributes:

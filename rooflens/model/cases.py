@@ -29,7 +29,7 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LaunchWork:
     """What one launch of a kernel of a case does.
 
     Attributes:
@@ -67,7 +67,7 @@ class Case:
     bytes: str | None = None
     toy: Mapping[str, int] = field(default_factory=dict)
     needs: str | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[LaunchWork, ...] = ()
 
     def flop_count(self, parameters: Mapping[str, int] | None = None) -> float | None:
         """Evaluate the FLOP formula, over the case's own parameters by default."""
@@ -128,18 +128,18 @@ def evaluate(formula: str, parameters: Mapping[str, int]) -> float:
         InputError: The formula holds anything else, or a parameter that is not given.
     """
     try:
-        return float(_value(ast.parse(formula, mode="eval").body, parameters))
+        return float(_evaluated(ast.parse(formula, mode="eval").body, parameters))
     except (SyntaxError, KeyError, TypeError, ZeroDivisionError) as error:
         raise InputError(f"formula `{formula}` cannot be evaluated: {error}") from error
 
 
-def _value(node: ast.expr, parameters: Mapping[str, int]) -> float:
+def _evaluated(node: ast.expr, parameters: Mapping[str, int]) -> float:
     match node:
         case ast.Constant(value=int() | float() as number):
             return number
         case ast.Name(id=name):
             return parameters[name]
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return float(_OPERATORS[type(op)](_value(left, parameters), _value(right, parameters)))
+            return float(_OPERATORS[type(op)](_evaluated(left, parameters), _evaluated(right, parameters)))
         case _:
             raise TypeError(f"`{ast.unparse(node)}` is not arithmetic")

@@ -106,7 +106,7 @@ class Key(Struct, frozen=True):
         return self.shape.schema | {name: text for name, text in said.items() if text}
 
 
-class Quantity(Struct, frozen=True):
+class KernelQuantity(Struct, frozen=True):
     """A key of `KERNEL` in flat tables.
 
     Attributes:
@@ -1414,12 +1414,12 @@ TRACE = fixed(
 
 
 @cache
-def quantities() -> tuple[Quantity, ...]:
+def quantities() -> tuple[KernelQuantity, ...]:
     """List the quantities of flat tables, in the order of JSON."""
     return tuple(_flat(KERNEL.keys, (), None))
 
 
-def _flat(keys: Iterable[Key], path: tuple[str, ...], of: Callable[[Any], Any] | None) -> Iterable[Quantity]:
+def _flat(keys: Iterable[Key], path: tuple[str, ...], of: Callable[[Any], Any] | None) -> Iterable[KernelQuantity]:
     for key in keys:
         place, value = (*path, key.name), key.take if of is None else _then(of, key.take)
         if not key.flat:
@@ -1427,7 +1427,7 @@ def _flat(keys: Iterable[Key], path: tuple[str, ...], of: Callable[[Any], Any] |
         if key.shape.keys:
             yield from _flat(key.shape.keys, place, value)
         elif key.shape.cell:
-            yield Quantity(flat_name(place), place, key, value)
+            yield KernelQuantity(flat_name(place), place, key, value)
 
 
 def _then(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -1485,10 +1485,10 @@ TOTALS: tuple[Key, ...] = (
 
 
 @cache
-def kernel_quantities() -> dict[str, Quantity]:
+def kernel_quantities() -> dict[str, KernelQuantity]:
     """List the columns of tables of kernels by name: totals, then those of the median launch."""
-    totals = (Quantity(key.name, (key.name,), key, key.take) for key in TOTALS)
-    medians = (Quantity(one.name, one.path, one.key, _of_median(one.value)) for one in quantities())
+    totals = (KernelQuantity(key.name, (key.name,), key, key.take) for key in TOTALS)
+    medians = (KernelQuantity(one.name, one.path, one.key, _of_median(one.value)) for one in quantities())
     return {one.name: one for one in (*totals, *medians)}
 
 

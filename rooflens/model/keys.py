@@ -64,12 +64,12 @@ def launch_id(kernel: Kernel) -> LaunchId:
 
 def function_of(name: str) -> str:
     """Drop namespaces, template arguments and parameters: `void ns::gemm<float, 128>(int)` -> `gemm`."""
-    parts = _parts(name.removesuffix(" const"))
+    parts = _bracket_parts(name.removesuffix(" const"))
     kept = "".join(part for part, depth in parts if not depth and part not in _BOTH_BRACKETS)
     return kept.rpartition("::")[2].rpartition(" ")[2] or name
 
 
-def _parts(name: str) -> Iterator[tuple[str, int]]:
+def _bracket_parts(name: str) -> Iterator[tuple[str, int]]:
     """Yield the brackets of a name and what is between them, with how many are open before each.
 
     A sign between round brackets that closes or opens nothing compares: `enable_if<((8) > (0)), int>`.
@@ -108,7 +108,7 @@ def bare_name(signature: str) -> str:
 def _without_type(name: str) -> str:
     """Drop everything before the last blank outside of brackets: `std::enable_if<true, void>::type f<int>`."""
     place = start = 0
-    for part, depth in _parts(name):
+    for part, depth in _bracket_parts(name):
         if not depth and " " in part:
             start = place + part.rindex(" ") + 1
         place += len(part)
@@ -186,18 +186,18 @@ class Keys:
 
     def next(self, launch: LaunchId) -> str:
         """Return the key of the launch that comes next in the report, failed ones included."""
-        key = _key(launch)
+        key = _launch_key(launch)
         self._seen[key] += 1
         return key if self._seen[key] == 1 else f"{key}#{self._seen[key]}"
 
 
 def first_key(kernel: Kernel) -> str:
     """Return the key of a launch that is the first of its kind in its report."""
-    return _key(launch_id(kernel))
+    return _launch_key(launch_id(kernel))
 
 
 @lru_cache(maxsize=4096)
-def _key(launch: LaunchId) -> str:
+def _launch_key(launch: LaunchId) -> str:
     name = _ODD.sub("_", function_of(launch[1]))[:_NAME_LENGTH].strip("_") or _UNNAMED
     digits = crc32(repr(launch).encode("utf-8", "surrogatepass")) & 0xFFFFFF
     return f"{name}-{digits:06x}"

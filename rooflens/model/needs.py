@@ -48,7 +48,7 @@ def tier_of(group: Iterable[str], metrics: Sequence[Metric], chip: str) -> Detai
 def names_for(group: Iterable[str], metrics: Sequence[Metric], chip: str) -> tuple[str, ...] | None:
     """Return what to ask ncu for to collect a group's names, by the arguments of `tier_of`; None if nothing."""
     asked = {metric.name: DETAILS.index(metric.detail) for metric in metrics}
-    parts = [_names(need, asked, chip) for need in group]
+    parts = [_metric_names(need, asked, chip) for need in group]
     known = [part for part in parts if part is not None]
     return tuple(dict.fromkeys(chain.from_iterable(known))) if known and len(known) == len(parts) else None
 
@@ -61,10 +61,10 @@ def lacking(rule: FindingRule, kernel: Kernel, *, traced: bool) -> tuple[Group, 
         kernel: A kernel of the report.
         traced: The program was traced without the profiler as well.
     """
-    return _lacking(rule, held_of(holdings_of(kernel, traced=traced)))
+    return _lacking_needs(rule, held_of(holdings_of(kernel, traced=traced)))
 
 
-def _lacking(rule: FindingRule, held: Collection[str]) -> tuple[Group, ...]:
+def _lacking_needs(rule: FindingRule, held: Collection[str]) -> tuple[Group, ...]:
     if rule.can_tell(held):
         return ()
     return tuple(tuple(need for need in group if need not in held) for group in rule.needs)
@@ -88,7 +88,7 @@ def untold(kernels: Collection[Kernel], *, traced: bool) -> tuple[Untold, ...]:
     found = []
     held = [held_of(holdings_of(kernel, traced=traced)) for kernel in kernels]
     for rule in RULES:
-        lacks = [ways for names in held if (ways := _lacking(rule, names))]
+        lacks = [ways for names in held if (ways := _lacking_needs(rule, names))]
         if lacks:
             found.append(Untold(rule, lacks[0], len(lacks)))
     return tuple(found)
@@ -116,19 +116,19 @@ def unplaced(analyses: Collection[Analysis]) -> tuple[Group, ...]:
 
 
 def names_missing(
-    found: Iterable[Untold], lacks: Iterable[Group], metrics: Sequence[Metric], chip: str
+    untold: Iterable[Untold], lacks: Iterable[Group], metrics: Sequence[Metric], chip: str
 ) -> dict[str, list[str]]:
     """Return the fewest metrics to ask ncu for, each with what it would tell: findings, or `VERDICT`.
 
     Args:
-        found: The findings that the report cannot show: each by the way that the lowest tier has.
+        untold: The findings that the report cannot show: each by the way that the lowest tier has.
         lacks: What its verdicts lack, as `unplaced` returns it.
         metrics: What the widest tier asks for on the chip.
         chip: The chip, as `gh100`.
     """
     tiers = {metric.name: DETAILS.index(metric.detail) for metric in metrics}
     missing: dict[str, list[str]] = {}
-    for about, ways in (*((VERDICT, (group,)) for group in lacks), *((row.rule.id, row.ways) for row in found)):
+    for about, ways in (*((VERDICT, (group,)) for group in lacks), *((row.rule.id, row.ways) for row in untold)):
         counted = (way for way in ways if IN_PROGRAM not in way and "series" not in way)
         known = [names for way in counted if (names := names_for(way, metrics, chip)) is not None]
         best = min(
@@ -142,7 +142,7 @@ def names_missing(
     return missing
 
 
-def _names(need: str, asked: Mapping[str, int], chip: str) -> Sequence[str] | None:
+def _metric_names(need: str, asked: Mapping[str, int], chip: str) -> Sequence[str] | None:
     """Return the names of the lowest tier that give a need; none where ncu stores it unasked."""
     if need == IN_PROGRAM:
         return ()

@@ -22,7 +22,7 @@ _BALANCE = re.compile(r"(Average|Total) [\w ]+ (Active|Elapsed) Cycles")
 _RULE_OF_A_STALL = re.compile(r"CPIStall(?P<reason>[A-Z]\w+)")
 
 
-class Label(Struct, frozen=True):
+class PrintedLabel(Struct, frozen=True):
     """A label that ncu prints, explained.
 
     Attributes:
@@ -64,13 +64,13 @@ def printed_labels() -> tuple[str, ...]:
 
 def find_section(name: str) -> Section | None:
     """Return a section by its identifier or any of its names; None if there is none."""
-    asked = _plain(name).removeprefix("sections/").removeprefix("section: ")
-    return next((one for one in SECTIONS if asked in map(_plain, (one.identifier, *one.names))), None)
+    asked = _plain_label(name).removeprefix("sections/").removeprefix("section: ")
+    return next((one for one in SECTIONS if asked in map(_plain_label, (one.identifier, *one.names))), None)
 
 
 def find_rule(name: str) -> RuleAbout | None:
     """Return a rule by its identifier or its heading; None if there is none."""
-    asked = _plain(name).removeprefix("rules/")
+    asked = _plain_label(name).removeprefix("rules/")
     for section in SECTIONS:
         for identifier, title in section.rules.items():
             if asked in {identifier.casefold(), title.casefold()}:
@@ -90,12 +90,12 @@ def find_stall(name: str) -> str | None:
     return stall_of(asked.title()) if not divider else STALL_COLUMNS.get(column) if start == "stall" else None
 
 
-def find_label(name: str) -> Label | None:
+def find_label(name: str) -> PrintedLabel | None:
     """Return a label as ncu prints it, in any case, with or without its unit and value; None if it prints none such."""
     typed = re.split(r"\s{2,}|\t", name.strip())[0].removeprefix("labels/")
-    known = _labels_by_plain_name().get(_plain(typed))
+    known = _labels_by_plain_name().get(_plain_label(typed))
     label = known or next(filter(metrics_of, (typed, _as_in_charts(typed))), "")
-    return _label(label) if label and stall_of(label) is None else None
+    return _explained_label(label) if label and stall_of(label) is None else None
 
 
 def _as_in_charts(typed: str) -> str:
@@ -141,21 +141,21 @@ def everything_printed() -> tuple[str, ...]:
 
 def labels_of(metric: str) -> tuple[str, ...]:
     """Return the labels under which ncu prints a metric, the one that explains it first."""
-    return tuple(label for label in printed_labels() if metric in _metrics(label))
+    return tuple(label for label in printed_labels() if metric in _metrics_of_label(label))
 
 
-def _metrics(label: str) -> tuple[str, ...]:
+def _metrics_of_label(label: str) -> tuple[str, ...]:
     if label in BUSY:
         return tuple(f"{BUSY[label]}.pct_of_peak_sustained_{cycles}" for cycles in ("elapsed", "active"))
     return metrics_of(label)
 
 
-def _label(label: str) -> Label:
+def _explained_label(label: str) -> PrintedLabel:
     sections = tuple(_printing(label))
     words = _words_of(label, sections)
-    metrics = _metrics(label)
+    metrics = _metrics_of_label(label)
     row = next((row for metric in metrics for row in COUNTERS if _is_of(row, metric)), None)
-    return Label(
+    return PrintedLabel(
         label,
         sections,
         metrics,
@@ -198,13 +198,13 @@ def _words_of(label: str, sections: tuple[Section, ...]) -> LabelWords:
     for section in sections:
         known = section_words(section.identifier).labels
         alike = (one for one, metrics in section.labels.items() if metrics == section.labels.get(label))
-        for name in (label, _kind(label), *alike):
+        for name in (label, _kind_of_label(label), *alike):
             if name in known:
                 return known[name]
     raise KeyError(label)
 
 
-def _kind(label: str) -> str:
+def _kind_of_label(label: str) -> str:
     """Return what labels that differ in a unit or an instruction are explained as."""
     if found := _FP.fullmatch(label):
         return f"{found['peak'] or ''}Predicated-On {found['what']}"
@@ -239,7 +239,7 @@ def _worked_out(row: Counter) -> Iterator[str]:
             yield from formulas_of(recipe)
 
 
-_SAME: Mapping[str, str] = {
+_SYNONYMS: Mapping[str, str] = {
     "avg": "average",
     "bw": "bandwidth",
     "freq": "frequency",
@@ -275,7 +275,7 @@ def _tokens(text: str) -> frozenset[str]:
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
     words = re.findall(r"[a-z0-9]+", spaced.casefold())
     alone = (re.sub(r"(?<=[a-rt-z0-9])s$", "", word) if len(word) > 2 else word for word in words)
-    whole = (part for word in alone for part in _SAME.get(word, word).split())
+    whole = (part for word in alone for part in _SYNONYMS.get(word, word).split())
     return frozenset(word for word in whole if word not in _IDLE and not (word.isdigit() and len(words) > 1))
 
 
@@ -290,15 +290,15 @@ def _subject(name: str) -> str:
         return section.identifier
     if rule := find_rule(name):
         return rule.identifier
-    return str(_metrics(name)) if name in printed_labels() else name
+    return str(_metrics_of_label(name)) if name in printed_labels() else name
 
 
 @cache
 def _labels_by_plain_name() -> Mapping[str, str]:
-    return {_plain(label): label for label in printed_labels()}
+    return {_plain_label(label): label for label in printed_labels()}
 
 
-def _plain(name: str) -> str:
+def _plain_label(name: str) -> str:
     """Return a name without case, unit in brackets, and stray spaces."""
     text = " ".join(name.casefold().split())
     return text if text in {"sm [%]", "memory [%]", "compute (sm) [%]"} else re.sub(r" ?(\[[^]]*\]|%|:)$", "", text)

@@ -136,23 +136,23 @@ def opportunities(kernels: Sequence[KernelSummary], *, opening: bool = False) ->
             rows += members
         else:
             rows.append(_folded(members, fold.move(members)))
-    rows = _alike_as_one(rows) if opening else rows
+    rows = _rows_by_move(rows) if opening else rows
     return in_order([*rows, *(kernel for kernel in kernels if kernel.is_failed)])
 
 
-def _alike_as_one(rows: Sequence[KernelSummary]) -> list[KernelSummary]:
+def _rows_by_move(rows: Sequence[KernelSummary]) -> list[KernelSummary]:
     """Make one row of kernels of a report whose first moves are the same, from `_LEAST_ALIKE` of them on."""
     alike: defaultdict[tuple[object, ...], list[KernelSummary]] = defaultdict(list)
     for row in rows:
-        alike[_own_move(row) or (row.key,)].append(row)
+        alike[_move_of_peers(row) or (row.key,)].append(row)
     return [
         one
         for members in alike.values()
-        for one in ([_folded(members, _own_move_of(members))] if len(members) >= _LEAST_ALIKE else members)
+        for one in ([_folded(members, _longest_move(members))] if len(members) >= _LEAST_ALIKE else members)
     ]
 
 
-def _own_move(kernel: KernelSummary) -> tuple[object, ...]:
+def _move_of_peers(kernel: KernelSummary) -> tuple[object, ...]:
     """Name what kernels with the same first move share; empty if the kernel has no such peers."""
     verdict = kernel.analysis.verdict
     move = verdict.best
@@ -163,7 +163,7 @@ def _own_move(kernel: KernelSummary) -> tuple[object, ...]:
     return kernel.analysis.kernel.digest, kernel.gpu, what, move.kind, *known
 
 
-def _own_move_of(members: Sequence[KernelSummary]) -> Move:
+def _longest_move(members: Sequence[KernelSummary]) -> Move:
     """Say the move of the longest of them without its numbers, with what it brings to all of them."""
     longest = max(members, key=lambda kernel: kernel.duration_ns or 0.0)
     move = longest.analysis.verdict.best

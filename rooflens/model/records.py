@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct, field
 
 from rooflens.format import GUESSED
-from rooflens.model.calibration import Attainable
+from rooflens.model.calibration import MeasuredRates
 from rooflens.model.unprofiled import InProgram, Unprofiled
 from rooflens.model.verdict_classes import Bound, ShownClass, shown_class
 
@@ -314,7 +314,7 @@ class Loop(Struct, frozen=True, gc=False):
         amounts: Sum over its instructions, inner loops too, by measure: those of hot spots, and `global_sectors`.
         own: The same without inner loops.
         flop: Operations by dtype, inner loops too.
-        own_flop: The same without inner loops.
+        self_flop: The same without inner loops.
         anatomy: What a trip takes; None for straight parts.
     """
 
@@ -333,7 +333,7 @@ class Loop(Struct, frozen=True, gc=False):
     amounts: Mapping[str, float] = field(default_factory=_nothing)
     own: Mapping[str, float] = field(default_factory=_nothing)
     flop: Mapping[str, float] = field(default_factory=_nothing)
-    own_flop: Mapping[str, float] = field(default_factory=_nothing)
+    self_flop: Mapping[str, float] = field(default_factory=_nothing)
     anatomy: Anatomy | None = None
 
 
@@ -488,15 +488,15 @@ class Kernel(Struct, frozen=True, gc=False):
     @property
     def block_threads(self) -> int | None:
         """Threads of a block, as stated or by its shape; None where neither is known."""
-        return _size(self.counters.get("block_size"), self.block)
+        return _size_of_axes(self.counters.get("block_size"), self.block)
 
     @property
     def grid_blocks(self) -> int | None:
         """Blocks of the grid, as stated or by its shape; None where neither is known."""
-        return _size(self.counters.get("grid_size"), self.grid)
+        return _size_of_axes(self.counters.get("grid_size"), self.grid)
 
     @property
-    def own_smem_bytes(self) -> float | None:
+    def program_smem_bytes(self) -> float | None:
         """Shared memory of a block but for the driver's part; None if a part is unknown and nothing else is taken."""
         parts = [self.counters.get(f"smem_{part}_per_block_bytes") for part in ("static", "dynamic")]
         return sum(filter(None, parts)) or (None if None in parts else 0.0)
@@ -510,7 +510,7 @@ class Kernel(Struct, frozen=True, gc=False):
         return None if part is None else min(1.0, part)
 
 
-def _size(stated: float | None, axes: tuple[int, int, int] | None) -> int | None:
+def _size_of_axes(stated: float | None, axes: tuple[int, int, int] | None) -> int | None:
     return int(stated) if stated is not None else prod(axes) if axes else None
 
 
@@ -1029,7 +1029,7 @@ class Outside(Struct, frozen=True, gc=False):
     command_line: str | None = None
     slowdown: float | None = None
     launches: int = 1
-    attainable: Attainable | None = None
+    attainable: MeasuredRates | None = None
     compulsory_bytes: float | None = None
     key: str = ""
     short_name: str = ""

@@ -30,7 +30,7 @@ OF_A_DIVISION = 24.0
 
 _WORD = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 
-_HOW = frozenset(
+_VARIANT_WORDS = frozenset(
     {"kernel", "naive", "basic", "baseline", "simple", "optimized", "tile", "tiled", "tiling", "unroll", "unrolled"}
     | {"shared", "smem", "gmem", "global", "coalesced", "vectorized"}
     | {"gpu", "cuda", "device", "nvkernel"}
@@ -50,7 +50,7 @@ _SIDES = re.compile(
 Asked = Literal["same", "other"]
 
 
-class Work(Struct, frozen=True):
+class WorkMatch(Struct, frozen=True):
     """Whether two kernels did the same work.
 
     Attributes:
@@ -88,7 +88,7 @@ class UnitTime(Struct, frozen=True):
         return f"{duration(self.time_ns)} per {self.unit} against {duration(other.time_ns)}"
 
 
-def same_work(before: Analysis, after: Analysis, asked: Asked | None = None) -> Work:
+def same_work(before: Analysis, after: Analysis, asked: Asked | None = None) -> WorkMatch:
     """Return whether two kernels did the same work, and what tells it.
 
     Args:
@@ -116,7 +116,7 @@ def time_per_work(analysis: Analysis, time_ns: float | None, beside: Analysis | 
         beside: A kernel that it is set beside: both are measured in the first unit that both have.
     """
     both = (analysis, beside or analysis)
-    for unit, amount in _UNITS:
+    for unit, amount in _WORK_UNITS:
         known = [amount(one) for one in both]
         if time_ns and all(known) and known[0] and (unit[0] != "k" or len({main_work(one).unit for one in both}) == 1):
             name = f"k{main_work(analysis).unit}" if unit == "k" else unit
@@ -144,26 +144,26 @@ def _instructions(analysis: Analysis) -> float | None:
     return issue.share * issue.peak_per_s * time_ns / 1e9 if issue.share and issue.peak_per_s and time_ns else None
 
 
-_UNITS: tuple[tuple[str, Callable[[Analysis], float | None]], ...] = (
+_WORK_UNITS: tuple[tuple[str, Callable[[Analysis], float | None]], ...] = (
     ("k", _operations),
     ("1000 instructions", _instructions),
 )
 """Amounts of work, the best first. Threads are none: a version that computes more in each has fewer of them."""
 
 
-def _same(why: str) -> Work:
-    return Work(same=True, why=why)
+def _same(why: str) -> WorkMatch:
+    return WorkMatch(same=True, why=why)
 
 
-def _other(why: str) -> Work:
-    return Work(same=False, why=why)
+def _other(why: str) -> WorkMatch:
+    return WorkMatch(same=False, why=why)
 
 
-def _untold(why: str) -> Work:
-    return Work(same=None, why=why)
+def _untold(why: str) -> WorkMatch:
+    return WorkMatch(same=None, why=why)
 
 
-def _by_operations(before: Analysis, after: Analysis, work: tuple[float, float, str], asked: Asked | None) -> Work:
+def _by_operations(before: Analysis, after: Analysis, work: tuple[float, float, str], asked: Asked | None) -> WorkMatch:
     old, new, unit = work
     amounts = f"{si(new, unit)}, not {si(old, unit)}"
     if _is_close(old, new):
@@ -198,7 +198,7 @@ def _what_went(before: Analysis, after: Analysis) -> str:
 
 def _is_padding(more: Analysis, less: Analysis) -> bool:
     """Return whether threads beyond the data do what one counts more: as many operations each, of no more bytes."""
-    threads = _both(more, less, threads_of)
+    threads = _both_sides(more, less, threads_of)
     each = [ratio(one.flop_total, count) for one, count in zip((more, less), threads, strict=True)]
     moved = (one.levels["dram"].amount_bytes for one in (more, less))
     return _alike(*each) and _is_close(*moved)
@@ -228,21 +228,21 @@ def _uses_tensor_cores(analysis: Analysis) -> bool | None:
     return None if share is None and not analysis.kernel.warp_opcodes else bool(share)
 
 
-def _by_instructions(before: Analysis, after: Analysis, work: tuple[float, float], asked: Asked | None) -> Work:
+def _by_instructions(before: Analysis, after: Analysis, work: tuple[float, float], asked: Asked | None) -> WorkMatch:
     old, new = work
     if why := _as_much(before, after, _apart(old, new), asked):
         return _same(why)
-    threads = _both(before, after, threads_of)
+    threads = _both_sides(before, after, threads_of)
     is_alike = _is_close(old, new)
     if _apart(old, new) > log(default_thresholds().several) or (asked == "other" and not is_alike):
         return _other(f"other work: {quantity(new, 'instructions')}, not {quantity(old, 'instructions')}")
     if threads[0] and threads[1] and not _alike(*threads):
         grown = threads[1] / threads[0]
         if _is_close(grown, new / old):
-            return _other(f"other work: {_times(grown)} threads, each with as many instructions")
-    is_grown = _alike(*threads) and not _alike(*_both(before, after, _output_sectors))
+            return _other(f"other work: {_times_as_many(grown)} threads, each with as many instructions")
+    is_grown = _alike(*threads) and not _alike(*_both_sides(before, after, _output_sectors))
     if not is_alike and is_grown and _bytes_follow(before, after, new / old):
-        return _other(f"other work: {_times(new / old)} instructions and the bytes")
+        return _other(f"other work: {_times_as_many(new / old)} instructions and the bytes")
     if named_alike(before, after):
         return _same(
             "as many instructions"
@@ -263,7 +263,7 @@ def _as_much(before: Analysis, after: Analysis, apart: float, asked: Asked | Non
     return f"as many bytes of DRAM: {si(new or 0.0, 'B')}" if is_told else ""
 
 
-def _by_products(before: Analysis, after: Analysis) -> Work:
+def _by_products(before: Analysis, after: Analysis) -> WorkMatch:
     """Judge kernels whose names tell nothing by how long their FMA pipes worked."""
     is_one_gpu = before.kernel.gpu_model == after.kernel.gpu_model
     if is_one_gpu and _is_close(_multiplying(before), _multiplying(after)):
@@ -271,18 +271,18 @@ def _by_products(before: Analysis, after: Analysis) -> Work:
     return _untold("other names, and FLOPs were not recorded on both sides")
 
 
-def _by_launch(before: Analysis, after: Analysis, asked: Asked | None) -> Work:
+def _by_launch(before: Analysis, after: Analysis, asked: Asked | None) -> WorkMatch:
     """Judge by threads and output where neither operations nor instructions were counted on both sides."""
     if asked == "same":
         return _same("the same arguments")
     missing = "neither FLOPs nor instructions were recorded on both sides"
     if _stores_as_much(before, after) and named_alike(before, after):
         return _same("an output of the same size")
-    threads = _both(before, after, threads_of)
+    threads = _both_sides(before, after, threads_of)
     if asked == "other":
         return _untold(f"other sizes by its name or arguments, and {missing}")
     if threads != (None, None) and not _alike(*threads):
-        grown = f"{_times(threads[1] / threads[0])} threads" if threads[0] and threads[1] else "other launches"
+        grown = f"{_times_as_many(threads[1] / threads[0])} threads" if threads[0] and threads[1] else "other launches"
         return _untold(f"{grown}, and {missing}")
     if not named_alike(before, after):
         return _untold(f"other names, and {missing}")
@@ -295,7 +295,7 @@ def named_alike(before: Analysis, after: Analysis) -> bool:
     They share a word that is not about how it is done, and neither is the other's half: `sweep_x` and `sweep_z`.
     """
     old, new = (one.kernel.function_name for one in (before, after))
-    words = [{word.lower() for word in _WORD.findall(name)} - _HOW for name in (old, new)]
+    words = [{word.lower() for word in _WORD.findall(name)} - _VARIANT_WORDS for name in (old, new)]
     return old == new or (bool(words[0] & words[1]) and not halves(before, after))
 
 
@@ -322,12 +322,12 @@ def _stores_as_much(before: Analysis, after: Analysis) -> bool:
 
     Badly coalesced stores of a small output touch as many sectors as good ones of a large output, whose bytes differ.
     """
-    needed = _both(before, after, _output_sectors)
+    needed = _both_sides(before, after, _output_sectors)
     if needed != (None, None):
         return _alike(*needed)
     old, new = (one.levels["dram"].amount_bytes for one in (before, after))
     is_other_size = bool(old and new) and not _apart_at_most(default_thresholds().far_more - 1, old, new)
-    stored = _both(before, after, lambda kernel: kernel.counters.get("global_store_sectors"))
+    stored = _both_sides(before, after, lambda kernel: kernel.counters.get("global_store_sectors"))
     return _alike(*stored) and not is_other_size
 
 
@@ -353,17 +353,17 @@ def _multiplying(analysis: Analysis) -> float | None:
     return busy * cycles * sms if is_product else None
 
 
-def does_no_less(one: Analysis, other: Analysis) -> bool:
+def does_no_less(analysis: Analysis, other: Analysis) -> bool:
     """Return whether a kernel may be a plainer version of another of one run, by what its FMA pipes did.
 
     It has the same launch, and the index arithmetic that comes on top runs on the same pipes: they work as long at
     least, for instructions within a factor of 4.
     """
-    if as_many_operations(one, other) is not None:
+    if as_many_operations(analysis, other) is not None:
         return False
-    shapes = [(kernel.grid, kernel.block) for kernel in (one.kernel, other.kernel)]
-    own, least = _multiplying(one), _multiplying(other)
-    is_close = _apart_at_most(default_thresholds().several - 1, _instructions(one), _instructions(other))
+    shapes = [(kernel.grid, kernel.block) for kernel in (analysis.kernel, other.kernel)]
+    own, least = _multiplying(analysis), _multiplying(other)
+    is_close = _apart_at_most(default_thresholds().several - 1, _instructions(analysis), _instructions(other))
     return (
         shapes[0] == shapes[1]
         and is_close
@@ -372,15 +372,17 @@ def does_no_less(one: Analysis, other: Analysis) -> bool:
     )
 
 
-def as_many_operations(one: Analysis, other: Analysis) -> bool | None:
+def as_many_operations(analysis: Analysis, other: Analysis) -> bool | None:
     """Return whether two kernels count as many operations; None if either counts none."""
-    ours, theirs = main_work(one), main_work(other)
+    ours, theirs = main_work(analysis), main_work(other)
     if not ours.total and not theirs.total:
         return None
     return ours.unit == theirs.unit and _is_close(ours.total, theirs.total)
 
 
-def _both(before: Analysis, after: Analysis, of: Callable[[Kernel], float | None]) -> tuple[float | None, float | None]:
+def _both_sides(
+    before: Analysis, after: Analysis, of: Callable[[Kernel], float | None]
+) -> tuple[float | None, float | None]:
     return of(before.kernel), of(after.kernel)
 
 
@@ -401,6 +403,6 @@ def _apart(old: float, new: float) -> float:
     return abs(log(new / old))
 
 
-def _times(grown: float) -> str:
+def _times_as_many(grown: float) -> str:
     """Say how many times as many there are: `4.00x the`, `6.25 % of the`."""
     return f"{significant(grown)}x the" if grown >= 1 else f"{percent(grown)} of the"

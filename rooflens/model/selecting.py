@@ -142,11 +142,14 @@ class Chooser:
         if self._gpus and not self._names:
             raise NoMatchError(
                 f"no kernel ran on a GPU whose name contains `{printable(self._gpu)}`",
-                f"there are: {', '.join(_printed(sorted(self._gpus)))}",
+                f"there are: {', '.join(_printable_names(sorted(self._gpus)))}",
             )
         if not self._names:
             raise NoMatchError("there is no kernel to choose from", "`rooflens doctor` says how to record some")
-        for what, patterns, seen in (("kernel", self._kernel, self._shown()), ("NVTX range", self._nvtx, self._open())):
+        for what, patterns, seen in (
+            ("kernel", self._kernel, self._names_to_suggest()),
+            ("NVTX range", self._nvtx, self._open()),
+        ):
             if patterns and not self._met.intersection(patterns):
                 raise NoMatchError(f"no {what} matches {_either(patterns)}", _hint(patterns, seen))
         kernels, ranges = _either(self._kernel), _either(self._nvtx)
@@ -175,7 +178,7 @@ class Chooser:
         loose = {pattern: matches for pattern, matches in self._kernel.items() if pattern not in self._exact}
         return _meeting(loose, texts) | self._exact.intersection((short,))
 
-    def _shown(self) -> dict[str, str]:
+    def _names_to_suggest(self) -> dict[str, str]:
         """Map what may have been meant to the name to suggest: short names to themselves, functions to the first."""
         seen: dict[str, str] = {}
         for name in self._names:
@@ -250,15 +253,15 @@ def _hint(patterns: Iterable[str], seen: Mapping[str, str]) -> str:
     """Suggest names with a similar spelling, or else list all."""
     if not seen:
         return "the reports hold no NVTX ranges: `ncu --nvtx` records them"
-    alike = list(dict.fromkeys(name for pattern in patterns for name in _alike(pattern, seen)))
+    alike = list(dict.fromkeys(name for pattern in patterns for name in _nearest_names(pattern, seen)))
     if alike:
-        return f"did you mean {_either(_printed(alike))}?"
+        return f"did you mean {_either(_printable_names(alike))}?"
     names = list(dict.fromkeys(seen.values()))
     more = f", and {len(names) - _SUGGESTED} more" if len(names) > _SUGGESTED else ""
-    return f"there are: {', '.join(_printed(names[:_SUGGESTED]))}{more}"
+    return f"there are: {', '.join(_printable_names(names[:_SUGGESTED]))}{more}"
 
 
-def _alike(pattern: str, seen: Mapping[str, str]) -> list[str]:
+def _nearest_names(pattern: str, seen: Mapping[str, str]) -> list[str]:
     """Return the names nearest to what was typed: as a whole, by their beginning, or by one of their words."""
     from difflib import get_close_matches  # noqa: PLC0415 - only where nothing was found
 
@@ -272,5 +275,5 @@ def _alike(pattern: str, seen: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(forms[form] for form in near))
 
 
-def _printed(names: Iterable[str]) -> list[str]:
+def _printable_names(names: Iterable[str]) -> list[str]:
     return [printable(cut_name(name, SHORT_NAME_WIDTH)) for name in names]

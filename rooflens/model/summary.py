@@ -253,7 +253,7 @@ def _launch(key: str, analysis: Analysis, of: Identity, total_ns: float, group_k
         gpu=of[0],
         name=of[1],
         short_name=short_name,
-        shown=_times(short_name, analysis.launches),
+        shown=_name_with_launches(short_name, analysis.launches),
         shown_class=verdict.shown_class,
         failed=analysis.kernel.failed,
         estimated="estimated" in analysis.flop_source.values(),
@@ -272,7 +272,7 @@ def stake_of(analysis: Analysis) -> tuple[float | None, float]:
     return winnable_ns, _at_stake_ns(duration_ns, winnable_ns)
 
 
-def _times(short_name: str, launches: int) -> str:
+def _name_with_launches(short_name: str, launches: int) -> str:
     return short_name + (f" x{launches}" if launches > 1 else "")
 
 
@@ -305,7 +305,7 @@ def whole(kernel: KernelSummary) -> Launch:
     return replace(
         kernel.representative,
         analysis=replace(kernel.analysis, launches=kernel.launch_count),
-        shown=_times(kernel.shown, kernel.launch_count),
+        shown=_name_with_launches(kernel.shown, kernel.launch_count),
         duration_ns=kernel.duration_ns,
         time_share=kernel.time_share,
         winnable_ns=kernel.winnable_ns,

@@ -13,7 +13,7 @@ from rooflens.model.catalogue import kernel_quantities
 from rooflens.model.counters.labels import SECTIONS, Section
 from rooflens.model.knowledge.families import COUNTER_TITLES, named_page
 from rooflens.model.knowledge.items import KINDS, Word, column_heads, section_words, words
-from rooflens.model.printed import Label, RuleAbout, labels_of
+from rooflens.model.printed import PrintedLabel, RuleAbout, labels_of
 from rooflens.report.document import Column, Document, Heading, Table, Words, bullets, code, paragraph
 from rooflens.report.writers.markdown import to_markdown
 
@@ -75,38 +75,38 @@ def word_document(name: str, word: Word) -> Document:
     also = [f"Also called: {', '.join(word.also)}."] if word.also else []
     return (
         Heading(sentence_case(name), 1),
-        paragraph(_text(word.meaning)),
+        paragraph(_unwrapped(word.meaning)),
         *_what_to_try(word.tries),
-        *((paragraph(*also, *_more(word.see)),) if also or word.see else ()),
+        *((paragraph(*also, *_see_also(word.see)),) if also or word.see else ()),
     )
 
 
-def label_document(label: Label) -> Document:
+def label_document(label: PrintedLabel) -> Document:
     """Explain a label that ncu prints: metric, formula, unit, what it leaves out, what to do."""
     return (
         Heading(label.name, 1),
-        paragraph(_text(label.words.meaning)),
+        paragraph(_unwrapped(label.words.meaning)),
         bullets([*_label_parts(label)]),
         *_what_to_try(label.words.tries),
-        *map(paragraph, _more(label.words.see)),
+        *map(paragraph, _see_also(label.words.see)),
     )
 
 
-def _label_parts(label: Label) -> Iterator[str]:
+def _label_parts(label: PrintedLabel) -> Iterator[str]:
     if label.metrics:
         yield f"Metric: {', or '.join(f'`{name}`' for name in label.metrics)}."
     if label.formula:
         yield f"Formula: {label.formula}."
     yield f"Unit: {label.words.unit}."
-    yield f"Leaves out: {_text(label.words.blind)}"
-    yield f"ncu prints it under {' and '.join(map(_place, label.sections))}."
+    yield f"Leaves out: {_unwrapped(label.words.blind)}"
+    yield f"ncu prints it under {' and '.join(map(_section_name, label.sections))}."
     if label.quantity:
         yield f"In rooflens: `{label.quantity}`."
     if label.also:
-        yield f"In other versions of ncu: {_names(label.also)}."
+        yield f"In other versions of ncu: {_code_list(label.also)}."
 
 
-def _place(section: Section) -> str:
+def _section_name(section: Section) -> str:
     return f'"{section.names[0]}" (`--section {section.identifier}`)'
 
 
@@ -115,10 +115,12 @@ def rule_document(rule: RuleAbout) -> Document:
     more = (f"stalls/{OTHER_NAMES.get(rule.stall, rule.stall)}",) if rule.stall else ()
     return (
         Heading(rule.title, 1),
-        paragraph(f"A rule of ncu, `{rule.identifier}`, under {_place(rule.section)}. {_text(rule.words.meaning)}"),
-        bullets([f"Leaves out: {_text(rule.words.blind)}"]),
+        paragraph(
+            f"A rule of ncu, `{rule.identifier}`, under {_section_name(rule.section)}. {_unwrapped(rule.words.meaning)}"
+        ),
+        bullets([f"Leaves out: {_unwrapped(rule.words.blind)}"]),
         *_what_to_try(rule.words.tries),
-        *map(paragraph, _more((*more, *rule.words.see))),
+        *map(paragraph, _see_also((*more, *rule.words.see))),
     )
 
 
@@ -126,10 +128,10 @@ def section_document(section: Section) -> Document:
     """Explain a section of ncu: what it is for, its labels and rules, how to read it."""
     words = section_words(section.identifier)
     rules = (f"`{identifier}` ({title})" for identifier, title in section.rules.items())
-    parts = {"Labels": _names(section.labels), "Rules": ", ".join(rules)}
+    parts = {"Labels": _code_list(section.labels), "Rules": ", ".join(rules)}
     return (
         Heading(section.names[0], 1),
-        paragraph(f"A section of ncu, `--section {section.identifier}`. {_text(words.meaning)}"),
+        paragraph(f"A section of ncu, `--section {section.identifier}`. {_unwrapped(words.meaning)}"),
         *((bullets([f"{head}: {said}." for head, said in parts.items() if said]),) if any(parts.values()) else ()),
         *_what_to_try(words.tries),
     )
@@ -142,19 +144,19 @@ def _what_to_try(tries: Sequence[str]) -> Document:
     return Heading("What to try"), bullets(said, numbered=True)
 
 
-def _more(see: Sequence[str]) -> list[str]:
+def _see_also(see: Sequence[str]) -> list[str]:
     return [f"More: {', '.join(f'`rooflens about {one}`' for one in see)}."] if see else []
 
 
-def _text(text: str) -> str:
+def _unwrapped(text: str) -> str:
     return " ".join(text.split())
 
 
-def failures_document(found: Sequence[tuple[str, str]]) -> Document:
+def failures_document(failures: Sequence[tuple[str, str]]) -> Document:
     """Say what each message of ncu means, and what to do about it."""
     blocks = (
         (Heading(sentence_case(message), 2 if at else 1), paragraph(f"{sentence_case(hint)}."))
-        for at, (message, hint) in enumerate(found)
+        for at, (message, hint) in enumerate(failures)
     )
     return tuple(chain.from_iterable(blocks))
 
@@ -188,7 +190,7 @@ def _counter_parts(counter: CounterAbout) -> Iterator[str]:
         yield f"Unit: {counter.unit}."
     yield from (f"`.{form}`: {meaning}." for form, meaning in counter.forms)
     if printed := labels_of(counter.name):
-        yield f"ncu prints it as {_names(printed)}: `rooflens about {printed[0]}`."
+        yield f"ncu prints it as {_code_list(printed)}: `rooflens about {printed[0]}`."
     if counter.stall is not None:
         yield f"Stall reason: `rooflens about stalls/{counter.stall}`."
     yield from _read_for(counter)
@@ -200,14 +202,14 @@ def _counter_parts(counter: CounterAbout) -> Iterator[str]:
 def _read_for(counter: CounterAbout) -> Iterator[str]:
     """Say what a counter is read for, or what a quantity is read from."""
     if counter.sources:
-        yield f"Read from, the first that is there: {_names(counter.sources)}."
+        yield f"Read from, the first that is there: {_code_list(counter.sources)}."
     for quantity in counter.quantities:
         if not counter.sources:
             yield f"Read for `{quantity.name}`: {quantity.meaning}."
         if quantity.findings:
-            yield f"Findings that need `{quantity.name}`: {_names(quantity.findings)}."
+            yield f"Findings that need `{quantity.name}`: {_code_list(quantity.findings)}."
     if counter.near:
-        yield f"No column of the table `kernels` is read from it, but from {_names(counter.near)}."
+        yield f"No column of the table `kernels` is read from it, but from {_code_list(counter.near)}."
 
 
 def _collected(counter: CounterAbout) -> str:
@@ -220,7 +222,7 @@ def _collected(counter: CounterAbout) -> str:
     return "Collected: in no tier; `rooflens profile --metrics NAME` adds it where the chip has it."
 
 
-def _names(names: Iterable[str]) -> str:
+def _code_list(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 

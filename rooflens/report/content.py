@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rooflens.model.compare.versions import found_ladders, report_labels
+from rooflens.model.compare.versions import detected_ladders, report_labels
 from rooflens.model.ranking import RANKED_SHOWN, in_rank, opportunities, worth_a_line
 from rooflens.model.records import ratio
 from rooflens.model.roofline.work import main_work
@@ -144,15 +144,15 @@ def build_content(
     analyses = tuple(analysis for report in reports for analysis in report.analyses)
     runs = tuple(report.run for report in reports)
     total_ns = total_ns_of(analyses)
-    ladders = found_ladders(reports)
+    ladders = detected_ladders(reports)
     climbed = _of_all(ladders, len(reports))
     others = tuple(ladder for ladder in ladders if ladder is not climbed)
-    summaries = tuple(map(_of_own_report(reports), summarize(analyses))) if climbed else summarize(analyses)
+    summaries = tuple(map(_shares_of_reports(reports), summarize(analyses))) if climbed else summarize(analyses)
     kernels = tuple(kernel for kernel in summaries if not kernel.is_failed)
     counted = tuple(launch for kernel in kernels for launch in kernel.launches)
     launches = ranked_launches(summaries, total_ns)
     is_crowd = len(analyses) > MAX_LAUNCHES
-    drawn = _drawn(kernels, launches, total_ns) if is_crowd else launches
+    drawn = _drawn_launches(kernels, launches, total_ns) if is_crowd else launches
     groups = {launch.group_key for launch in drawn}
     listed = tuple(kernel for kernel in summaries if kernel.key in groups)
     well = tuple(launch for launch in drawn if not launch.failed)
@@ -196,7 +196,7 @@ def build_content(
         ladders=ladders,
         other_ladders=others,
         ladders_lead=climbed is None and _answer_for(others, runs),
-        lines=_lines(climbed) if climbed else {},
+        lines=_lines_of_ladder(climbed) if climbed else {},
         climbers=_climbers(climbed) if climbed else {},
         noun="kernel" if len(kernels) == sum(kernel.launch_count for kernel in kernels) else "launch",
         is_judged=not counted or any(launch.shown_class != "unknown" for launch in counted),
@@ -267,7 +267,7 @@ def _earlier(
     }
 
 
-def _of_own_report(reports: Sequence[AnalyzedReport]) -> Callable[[KernelSummary], KernelSummary]:
+def _shares_of_reports(reports: Sequence[AnalyzedReport]) -> Callable[[KernelSummary], KernelSummary]:
     """Make shares those of a kernel's own report: nothing is added up over versions."""
     totals = {one.run.digest: total_ns_of(one.analyses) for one in reports}
 
@@ -295,7 +295,7 @@ def _answer_for(ladders: Sequence[Ladder], runs: Iterable[Run]) -> bool:
     return bool(held) and all(run.digest in held for run in runs)
 
 
-def _lines(ladder: Ladder) -> dict[tuple[str, str], str]:
+def _lines_of_ladder(ladder: Ladder) -> dict[tuple[str, str], str]:
     held = ((one.name, rung.side.runs[0].digest, rung.analysis) for one in ladder.kernels for rung in one.present)
     return {(digest, analysis.kernel.name): name for name, digest, analysis in held if analysis}
 
@@ -306,7 +306,9 @@ def _climbers(ladder: Ladder) -> dict[tuple[str, str], str]:
     return {(digest, name): label for digests, name, label in names for digest in digests}
 
 
-def _drawn(kernels: Sequence[KernelSummary], launches: Sequence[Launch], total_ns: float) -> tuple[Launch, ...]:
+def _drawn_launches(
+    kernels: Sequence[KernelSummary], launches: Sequence[Launch], total_ns: float
+) -> tuple[Launch, ...]:
     """Choose kernels, each as one mark: those with most time at stake, then those that take most time."""
     first = in_rank(kernels)[:FIRST_KEPT]
     kept = list(dict.fromkeys(kernel.key for kernel in (*first, *kernels)))[:MAX_KERNELS]

@@ -199,12 +199,12 @@ def json_lines(
     yield f"{head.removesuffix(']}')}\n"
     before = ""
     for analysis in known:
-        yield f"{before}{_line(analysis)}"
+        yield f"{before}{_kernel_line(analysis)}"
         before = ",\n"
     yield "\n]}\n"
 
 
-def _line(analysis: Analysis) -> str:
+def _kernel_line(analysis: Analysis) -> str:
     """Write a kernel; what was printed before it cannot be taken back, so a bug that it meets makes it a failed one."""
     try:
         return json_text(KERNEL.json(analysis), dense=True)
@@ -259,10 +259,10 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, raw_c
         raw_cells: Keep texts as they are.
     """
     lines = [columns, *([row.get(column) for column in columns] for row in rows)]
-    return "".join(f"{','.join(_cell(value, raw=raw_cells) for value in line)}\n" for line in lines)
+    return "".join(f"{','.join(_csv_cell(value, raw=raw_cells) for value in line)}\n" for line in lines)
 
 
-def _cell(value: Any, *, raw: bool) -> str:
+def _csv_cell(value: Any, *, raw: bool) -> str:
     if value is None:
         return ""
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)

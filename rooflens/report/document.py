@@ -673,13 +673,13 @@ def _instead(block: Block) -> Document | None:
     if isinstance(block, Panels):
         return tuple(inner for part in block.parts for inner in part)
     if isinstance(block, (Moves, Opportunities)):
-        return tuple(_listed(block))
+        return tuple(_numbered_blocks(block))
     if isinstance(block, Folded) and not block.on_text:
         return block.blocks
     return block.parts[0] if isinstance(block, Columns) and block.told else None
 
 
-def _listed(block: Moves | Opportunities) -> Iterator[Heading | Paragraph | Bullets]:
+def _numbered_blocks(block: Moves | Opportunities) -> Iterator[Heading | Paragraph | Bullets]:
     """Write what to do first as a numbered list: the rows of full size, and what stands below them."""
     if isinstance(block, Moves):
         yield bullets([*block.lines], numbered=True)

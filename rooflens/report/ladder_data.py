@@ -34,7 +34,7 @@ SIGNED = Shape({"type": ["number", "null"]}, number)
 BOUND_OR_NULL = Shape({"enum": [*BOUNDS, None]})
 
 
-class Step(Struct, frozen=True):
+class PlacedRung(Struct, frozen=True):
     """One rung with the ladder that it stands in."""
 
     ladder: Ladder
@@ -48,7 +48,7 @@ class Judging(Struct, frozen=True):
     threshold: float
 
 
-def _of(step: Step, path: str) -> Any:
+def _value_at(step: PlacedRung, path: str) -> Any:
     """Take a value from the analysis of a rung; None if a record on the way is missing."""
     value: Any = step.rung.analysis
     for name in path.split("."):
@@ -56,11 +56,11 @@ def _of(step: Step, path: str) -> Any:
     return value
 
 
-def _kernel_of(step: Step) -> str | None:
+def _kernel_of(step: PlacedRung) -> str | None:
     return step.rung.analysis.kernel.name if step.rung.analysis and step.ladder.followed else None
 
 
-def _of_step(step: Step) -> str | None:
+def _of_step(step: PlacedRung) -> str | None:
     return step.rung.changed_kernel or (step.ladder.followed.name if step.ladder.followed else None)
 
 
@@ -160,33 +160,35 @@ RUNG = fixed(
         "the kernel that the time is of; null of a whole program",
         value=_kernel_of,
     ),
-    Key("gpu", TEXT_OR_NULL, "name as the report has it", value=lambda step: _of(step, "kernel.gpu")),
+    Key("gpu", TEXT_OR_NULL, "name as the report has it", value=lambda step: _value_at(step, "kernel.gpu")),
     Key("launches", POSITION, "launches of that kernel", value=attrgetter("rung.launches")),
     Key("time_ns", SPREAD, "of one launch, or of the whole program", "ns", value=attrgetter("rung.time")),
     Key("gpu_time_ns", SPREAD, "of all launches", "ns", value=attrgetter("rung.gpu_time")),
     Key("fastest", TRUTH, "the version to go on from", value=attrgetter("rung.is_fastest")),
     Key("not_compared", Shape({"enum": ["GPU", "work", None]}), "why", value=lambda step: step.rung.apart or None),
-    Key("bound", BOUND_OR_NULL, "class of its limit", value=lambda step: _of(step, "verdict.bound")),
+    Key("bound", BOUND_OR_NULL, "class of its limit", value=lambda step: _value_at(step, "verdict.bound")),
     Key(
         "or_bound",
         TEXTS,
         "classes that an unmeasured side could turn it into",
-        value=lambda step: _of(step, "verdict.or_bound") or (),
+        value=lambda step: _value_at(step, "verdict.or_bound") or (),
     ),
-    Key("resource", TEXT_OR_NULL, "level or pipe of it", value=lambda step: _of(step, "verdict.resource")),
+    Key("resource", TEXT_OR_NULL, "level or pipe of it", value=lambda step: _value_at(step, "verdict.resource")),
     Key(
         "share",
         NUMBER,
         "of the peak of its busiest unit",
         "share",
-        value=lambda step: _of(step, "verdict.bottleneck.share"),
+        value=lambda step: _value_at(step, "verdict.bottleneck.share"),
     ),
-    Key("limit", NUMBER, "how much faster at most", "factor", value=lambda step: _of(step, "verdict.limit.factor")),
+    Key(
+        "limit", NUMBER, "how much faster at most", "factor", value=lambda step: _value_at(step, "verdict.limit.factor")
+    ),
     Key(
         "limit_proven",
         TRUTH_OR_NULL,
         "nothing that keeps the work beats it",
-        value=lambda step: _of(step, "verdict.limit.proven"),
+        value=lambda step: _value_at(step, "verdict.limit.proven"),
     ),
     Key(
         "move",
@@ -248,7 +250,7 @@ LADDER = fixed(
         "the kernel that it follows",
         value=lambda one: one.followed.name if one.followed else None,
     ),
-    Key("rungs", items(RUNG), "one for each side", value=lambda one: [Step(one, rung) for rung in one.rungs]),
+    Key("rungs", items(RUNG), "one for each side", value=lambda one: [PlacedRung(one, rung) for rung in one.rungs]),
     Key(
         "library",
         nullable(BESIDE),

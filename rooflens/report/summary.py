@@ -169,7 +169,7 @@ def _report_times(content: Content) -> tuple[ReportTime, ...]:
     return tuple(one for one in times if one.time_ns)
 
 
-def own_reports(content: Content) -> dict[str, ReportTime]:
+def report_times(content: Content) -> dict[str, ReportTime]:
     """Map each kernel's key to the time of its own report if all reports are versions; else empty.
 
     A share of the time of all versions together would say nothing of any of them.
@@ -302,7 +302,7 @@ def origin(content: Content) -> list[str]:
     return [*filter(None, (gpus, when)), *what]
 
 
-class Profiled(Struct, frozen=True):
+class ProfiledLaunch(Struct, frozen=True):
     """A launch that did not fail, as clocks and caveats are told of it.
 
     Attributes:
@@ -318,9 +318,9 @@ class Profiled(Struct, frozen=True):
     cautions: tuple[str, ...]
 
 
-def _profiled(analyses: Iterable[Analysis]) -> list[Profiled]:
+def _profiled(analyses: Iterable[Analysis]) -> list[ProfiledLaunch]:
     return [
-        Profiled(*identity(one), one.gpu_time_ns or 0.0, one.kernel.counters.get("sm_clock_hz"), cautions(one))
+        ProfiledLaunch(*identity(one), one.gpu_time_ns or 0.0, one.kernel.counters.get("sm_clock_hz"), cautions(one))
         for one in timed(analyses)
     ]
 
@@ -338,10 +338,10 @@ def facts(content: Content) -> list[str]:
     dates = sorted(fmt.date(run.created_unix_s) for run in content.runs if run.created_unix_s)
     clock = _clock_words(_profiled(content.analyses)) if len(content.gpus) == 1 else ""
     facts = [
-        _listed(content.gpus, "GPUs"),
+        _few_or_count(content.gpus, "GPUs"),
         f"CC {', '.join(capabilities)}" if len(content.gpus) == 1 and capabilities else "",
         f"SM {clock} ({_clock_control(content.runs)})" if clock else "",
-        _listed(sorted({f"ncu {run.ncu_version}" for run in content.runs if run.ncu_version}), "ncu versions"),
+        _few_or_count(sorted({f"ncu {run.ncu_version}" for run in content.runs if run.ncu_version}), "ncu versions"),
         f"{fmt.span(str(min(passes)), str(max(passes)))} {'pass' if max(passes) == 1 else 'passes'}" if passes else "",
         f"recorded {fmt.span(dates[0], dates[-1])}" if dates else "",
     ]
@@ -354,7 +354,7 @@ def _clock_control(runs: Sequence[Run]) -> str:
     return words.pop() if len(words) == 1 else "clock control differs between reports"
 
 
-def _clock_words(launches: Sequence[Profiled]) -> str:
+def _clock_words(launches: Sequence[ProfiledLaunch]) -> str:
     """Say the clock of the launch that takes most time first: a short one may run at an idle clock."""
     known = [(hz, one.time_ns) for one in launches if (hz := one.sm_clock_hz)]
     if not known:
@@ -374,7 +374,7 @@ def _clock_words(launches: Sequence[Profiled]) -> str:
     return f"{fmt.si(main_hz, 'Hz')}, {' and '.join(moved)} in {which}"
 
 
-def _listed(names: Iterable[str], plural: str) -> str:
+def _few_or_count(names: Iterable[str], plural: str) -> str:
     known = list(names)
     return ", ".join(known) if len(known) <= GPUS_NAMED else f"{len(known)} {plural}"
 
@@ -432,7 +432,7 @@ def caveats(content: Content) -> tuple[Caveat, ...]:
     )
 
 
-def _low_clock(gpu: str, launches: Sequence[Profiled]) -> Iterator[tuple[str, str, list[Profiled]]]:
+def _low_clock(gpu: str, launches: Sequence[ProfiledLaunch]) -> Iterator[tuple[str, str, list[ProfiledLaunch]]]:
     """Say at which clock a GPU was profiled, and of which launches, if that is far below its clock without ncu."""
     sheet = datasheet_of(gpu)
     if sheet is None:
@@ -451,7 +451,7 @@ def _low_clock(gpu: str, launches: Sequence[Profiled]) -> Iterator[tuple[str, st
     yield f"profiled at {fmt.si(hz, 'Hz')} of {fmt.si(boost_hz, 'Hz')}", words, [one for one, _ in low]
 
 
-def _about(launches: Sequence[Profiled], kernels: int, report_labels: Mapping[str, str]) -> str:
+def _about(launches: Sequence[ProfiledLaunch], kernels: int, report_labels: Mapping[str, str]) -> str:
     """Name the kernels in order of falling time, and the reports in that of recording, where not all are meant.
 
     Args:

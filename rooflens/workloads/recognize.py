@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.cases import Case, Workload
 
-_PROGRAM = re.compile(r"(?:.*[/\\])?(?P<name>[a-z][a-z0-9_]*)-(?:sm_\d+[a-z]?|native)-[0-9a-f]{64}")
+_PROGRAM_FILE = re.compile(r"(?:.*[/\\])?(?P<name>[a-z][a-z0-9_]*)-(?:sm_\d+[a-z]?|native)-[0-9a-f]{64}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 _HARNESS_OPTIONS = {"case", "iterations", "device", "timing", "check", "seconds"}
@@ -119,7 +119,7 @@ def _count(text: str | None, default: int) -> int | None:
 
 def _program(words: Sequence[str]) -> Recognized | None:
     """Recognize `/cache/rooflens/cuda/saxpy-sm_90-<digest> --n 65536 --iterations 1`."""
-    found = [(at, match["name"]) for at, word in enumerate(words) if (match := _PROGRAM.fullmatch(word))]
+    found = [(at, match["name"]) for at, word in enumerate(words) if (match := _PROGRAM_FILE.fullmatch(word))]
     if not found or IN_TURN in words:  # several in turn: each report of one has the words of that one alone
         return None
     at, name = found[-1]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from rooflens.checking import parse_toml
 from rooflens.errors import UnknownNameError
-from rooflens.model.cases import KINDS, Case, Expectation, Part, Workload
+from rooflens.model.cases import KINDS, Case, Expectation, LaunchWork, Workload
 from rooflens.model.verdict_classes import BOUNDS
 
 if TYPE_CHECKING:
-    from rooflens.checking import Table
+    from rooflens.checking import CheckedTable
 
 FOLDER = Path(__file__).parent
 RANGE_NAME = "rooflens"
@@ -61,9 +61,9 @@ def parse_workload(folder: Path, text: str) -> Workload:
     )
 
 
-def _case(table: Table) -> Case:
+def _case(table: CheckedTable) -> Case:
     table.check_keys(("name", "parameters", "dtype", "source", "expect"), ("flop", "bytes", "toy", "needs", "part"))
-    parameters, expect = _sizes(table.table("parameters")), table.table("expect")
+    parameters, expect = _case_sizes(table.table("parameters")), table.table("expect")
     expect.check_keys(("bound", "why"), ("resource",))
     return Case(
         name=table.text("name"),
@@ -78,16 +78,16 @@ def _case(table: Table) -> Case:
         flop=table.text("flop") if "flop" in table else None,
         bytes=table.text("bytes") if "bytes" in table else None,
         needs=table.text("needs") if "needs" in table else None,
-        toy=MappingProxyType(parameters | (_sizes(table.table("toy")) if "toy" in table else {})),
-        parts=tuple(_part(part) for part in table.tables("part")) if "part" in table else (),
+        toy=MappingProxyType(parameters | (_case_sizes(table.table("toy")) if "toy" in table else {})),
+        parts=tuple(_case_part(part) for part in table.tables("part")) if "part" in table else (),
     )
 
 
-def _part(table: Table) -> Part:
+def _case_part(table: CheckedTable) -> LaunchWork:
     names = ("name", "match", "flop", "bytes")
     table.check_keys(names)
-    return Part(*(table.text(name) for name in names))
+    return LaunchWork(*(table.text(name) for name in names))
 
 
-def _sizes(table: Table) -> dict[str, int]:
+def _case_sizes(table: CheckedTable) -> dict[str, int]:
     return {name: table.count(name, zero=True) for name in table}

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.write(f"{where}{refusal}\n")
             continue
         last_start.begin()
-        statuses.append(_run(workload, case, options, where))
+        statuses.append(_run_case(workload, case, options, where))
         last_start.end()
     return 0 if options.mark_cases and 0 in statuses else next(filter(None, statuses), 0)
 
@@ -81,7 +81,7 @@ def _say(error: RooflensError, where: str = "") -> int:
     return error.exit_code
 
 
-def _run(workload: Workload, case: Case, options: argparse.Namespace, where: str) -> int:
+def _run_case(workload: Workload, case: Case, options: argparse.Namespace, where: str) -> int:
     """Run one case, print its result and return its exit status."""
     try:
         measurement = _measure(workload, case, options)

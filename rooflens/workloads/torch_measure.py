@@ -47,7 +47,7 @@ DTYPES = {
 }
 
 
-class Program(Protocol):
+class WorkloadModule(Protocol):
     """What a PyTorch workload's `main.py` defines: its lesson and nothing else.
 
     Attributes:
@@ -67,7 +67,7 @@ class Program(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MeasurePlan:
     """Where and how often to run, and what else to do.
 
     Attributes:
@@ -135,7 +135,7 @@ def find_device(name: str, dtype: str) -> torch.device:
     return torch.device("cuda")
 
 
-def measure(program: Program, parameters: Mapping[str, int], dtype: str, plan: Plan) -> Measurement:
+def measure(program: WorkloadModule, parameters: Mapping[str, int], dtype: str, plan: MeasurePlan) -> Measurement:
     """Run one case and check it.
 
     Raises:
@@ -158,7 +158,7 @@ def _forget() -> None:
     torch.cuda.empty_cache()
 
 
-def _measure(program: Program, parameters: Mapping[str, int], dtype: str, plan: Plan) -> Measurement:
+def _measure(program: WorkloadModule, parameters: Mapping[str, int], dtype: str, plan: MeasurePlan) -> Measurement:
     state = program.prepare(parameters, DTYPES[dtype].torch, plan.device)
     for _ in range(WARM_UP_RUNS):
         program.run(state)
@@ -177,11 +177,11 @@ def _measure(program: Program, parameters: Mapping[str, int], dtype: str, plan: 
     )
 
 
-def _run_in_range(program: Program, state: Any, plan: Plan) -> tuple[int, Tensors]:
+def _run_in_range(program: WorkloadModule, state: Any, plan: MeasurePlan) -> tuple[int, Tensors]:
     _synchronize(plan.device)
     with ExitStack() as ranges:
         for name in filter(None, (RANGE_NAME, plan.case_range)):
-            ranges.enter_context(_range(plan.device, name))
+            ranges.enter_context(_nvtx_range(plan.device, name))
         start_ns = time.perf_counter_ns()
         for _ in range(plan.iterations):
             result = program.run(state)
@@ -191,7 +191,7 @@ def _run_in_range(program: Program, state: Any, plan: Plan) -> tuple[int, Tensor
 
 
 @contextmanager
-def _range(device: torch.device, name: str) -> Iterator[None]:
+def _nvtx_range(device: torch.device, name: str) -> Iterator[None]:
     # Autograd launches backward kernels from its own thread, so a push/pop range of this thread would miss them.
     if device.type != "cuda":
         yield
@@ -208,14 +208,14 @@ def _synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def _watch(program: Program, state: Any, plan: Plan) -> list[Activity] | None:
+def _watch(program: WorkloadModule, state: Any, plan: MeasurePlan) -> list[Activity] | None:
     # Run again outside the range: tracing slows the host, and wall time would count that as gaps.
     if not plan.profiled or plan.device.type != "cuda":
         return None
     return _traced(lambda: program.run(state), plan)
 
 
-def _traced(run: Callable[[], object], plan: Plan) -> list[Activity]:
+def _traced(run: Callable[[], object], plan: MeasurePlan) -> list[Activity]:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         for _ in range(plan.iterations):
             run()
@@ -223,7 +223,7 @@ def _traced(run: Callable[[], object], plan: Plan) -> list[Activity]:
     return device_activities(profile.events())
 
 
-def _cold_ns(program: Program, state: Any, plan: Plan) -> int | None:
+def _cold_ns(program: WorkloadModule, state: Any, plan: MeasurePlan) -> int | None:
     l2_bytes = _l2_bytes(plan.device)
     if not plan.profiled or not l2_bytes:
         return None

@@ -29,17 +29,17 @@ def explained(name: str = "") -> Document:
 
     if not name.strip():
         return list_document()
-    if found := _named(name):
+    if found := _about_exact_name(name):
         return found
     like = find_like(name, known_names())
     if 0 < len(like) <= MOST_ALIKE:
-        return tuple(block for one in like for block in _named(one))
+        return tuple(block for one in like for block in _about_exact_name(one))
     others = ["columns", *heads(), *everything_printed()]
     near = (*near_names(name, [*known_names(), *others]), *nearest(name, known_names()))
     raise nothing_called(name, others, like[:MOST_SUGGESTED] or tuple(dict.fromkeys(near)))
 
 
-def _named(name: str) -> Document:
+def _about_exact_name(name: str) -> Document:
     """Explain what has exactly this name, but for case, unit and the like; empty if nothing has."""
     from rooflens.model.about import about_counter, find_about, find_word
     from rooflens.report.about import about_document, columns_document, counter_document, word_document
@@ -47,7 +47,7 @@ def _named(name: str) -> Document:
     if (counter := about_counter(name)) is not None:
         return counter_document(counter)
     word = find_word(name)
-    told = (*(word_document(*word) if word else ()), *_printed(name), *columns_document(name)) or _stall(name)
+    told = (*(word_document(*word) if word else ()), *_about_label(name), *columns_document(name)) or _stall(name)
     if told:
         return told
     try:
@@ -56,7 +56,7 @@ def _named(name: str) -> Document:
         return _failures(name) or _gpu(name)
 
 
-def _printed(name: str) -> Document:
+def _about_label(name: str) -> Document:
     from rooflens.model.about import is_item
     from rooflens.model.printed import find_label, find_rule, find_section
     from rooflens.report.about import label_document, rule_document, section_document
@@ -80,19 +80,19 @@ def _stall(name: str) -> Document:
 
 def explains(name: str) -> bool:
     """Return whether something has exactly this name, but for case, unit and the like."""
-    return bool(_named(name))
+    return bool(_about_exact_name(name))
 
 
-def is_said_by_ncu(text: str) -> bool:
+def is_ncu_message(text: str) -> bool:
     """Return whether a text begins like a message of ncu."""
     return re.match(r"==(?:ERROR|WARNING)==|ERR_NV", text.strip()) is not None
 
 
 def _failures(text: str) -> Document:
-    from rooflens.failures import said_of
+    from rooflens.failures import failure_of
     from rooflens.report.about import failures_document
 
-    found = said_of(text)
+    found = failure_of(text)
     return failures_document(found) if found else ()
 
 

@@ -49,7 +49,7 @@ MOST_TRACK_EVENTS = 400_000
 _FIRST_PID = 2_000_000_000
 """Process ID of the first GPU's tracks: larger than any real process ID."""
 
-_NAME_WIDTH = 60
+_TRACK_NAME_WIDTH = 60
 _ENDINGS = (".json", ".json.gz")
 
 
@@ -115,7 +115,7 @@ def annotate(trace: Path, reports: Sequence[AnalyzedReport], output: Path) -> An
     refuse_special(output)
     tracks = _Tracks()
     try:
-        with replacing(output) as partial, _opened(partial, output) as file:
+        with replacing(output) as partial, _opened_output(partial, output) as file:
             for piece in read_pieces(trace):
                 file.write(_annotated(piece, matches, tracks).encode("utf-8", "surrogateescape"))
     except RecursionError as error:
@@ -126,7 +126,7 @@ def annotate(trace: Path, reports: Sequence[AnalyzedReport], output: Path) -> An
 
 
 @contextmanager
-def _opened(partial: Path, output: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def _opened_output(partial: Path, output: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     with partial.open("wb") as plain:
         if output.suffix.lower() != ".gz":
             yield plain
@@ -152,7 +152,7 @@ class _Matches:
             self._total_ns += event.duration_ns
             matching = by_gpu.setdefault(event.device, Matching([one.kernel for one in analyses]))
             if (index := matching.next(event)) is not None:
-                self._found[_place(event)] = index
+                self._found[_event_identity(event)] = index
                 self._matched_names.add(event.name)
                 self._times_ns[identity(analyses[index])] += event.duration_ns
         self._arguments: dict[int, dict[str, Any]] = {}
@@ -162,7 +162,7 @@ class _Matches:
 
     def of(self, event: KernelEvent) -> tuple[Analysis, dict[str, Any]] | None:
         """Return the analysis of an event's kernel, and the arguments to add; None if the reports lack it."""
-        index = self._found.get(_place(event))
+        index = self._found.get(_event_identity(event))
         if index is None:
             return None
         if index not in self._arguments:
@@ -218,7 +218,7 @@ class _Matches:
         return InputError("no kernel of the trace is in the reports", hint)
 
 
-def _place(event: KernelEvent) -> tuple[str, int, int, int]:
+def _event_identity(event: KernelEvent) -> tuple[str, int, int, int]:
     """Return what identifies an event."""
     return event.name, event.start_ns, event.device, event.stream
 
@@ -229,7 +229,7 @@ def _per_cent(share: float | None) -> float | None:
 
 def _some(names: Iterable[str]) -> str:
     """Name the first few kernels, and show that there are more."""
-    return some(f"`{printable(cut_name(plain_name(name), _NAME_WIDTH))}`" for name in names)
+    return some(f"`{printable(cut_name(plain_name(name), _TRACK_NAME_WIDTH))}`" for name in names)
 
 
 def _annotated(piece: Piece, matches: _Matches, tracks: _Tracks) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.given import Given
     from rooflens.model.compare.ladder import Ladder
     from rooflens.model.compare.pairing import Unpaired
-    from rooflens.model.predict.forecast import Row
+    from rooflens.model.predict.forecast import ForecastRow
     from rooflens.model.predict.measured import Checked
     from rooflens.model.predict.other_gpu import WhatIf
     from rooflens.model.program.comparison import ProgramComparison
@@ -103,7 +103,7 @@ _WRITERS: Mapping[str, Callable[[Answer], str]] = MappingProxyType({"md": _markd
 
 
 def of_kernels(
-    found: Analyzed,
+    analyzed: Analyzed,
     view: View | None = None,
     *,
     place: Sequence[str] = (),
@@ -113,7 +113,7 @@ def of_kernels(
     """Answer what limits each kernel; models and terminals get less than programs.
 
     Args:
-        found: The reports.
+        analyzed: The reports.
         view: How much to show, and how; all by default.
         place: Paths or a store for a command that shows more; empty if there are none.
         expected: Predictions with their measurements; None if there are no predictions.
@@ -123,14 +123,14 @@ def of_kernels(
 
     def shown(face: str) -> Document:
         from rooflens.report.content import build_content
-        from rooflens.report.overview.document import Asked, overview
+        from rooflens.report.overview.document import OverviewRequest, overview
         from rooflens.writing.naming import default_title
 
-        named = title or default_title([one.run for one in found.reports])
-        content = build_content(found.reports, named, found.limits, found.failures)
-        missing = tuple((one.names, one.shares) for one in found.missing if one.shares)
+        named = title or default_title([one.run for one in analyzed.reports])
+        content = build_content(analyzed.reports, named, analyzed.limits, analyzed.failures)
+        missing = tuple((one.names, one.shares) for one in analyzed.missing if one.shares)
         return (
-            *overview(content, face, Asked(how.top, how.columns, how.each_launch, tuple(place), missing)),
+            *overview(content, face, OverviewRequest(how.top, how.columns, how.each_launch, tuple(place), missing)),
             *predicted(),
         )
 
@@ -139,32 +139,32 @@ def of_kernels(
             return ()
         from rooflens.report.kernel.predicted import expectations_document
 
-        return expectations_document(expected, found.reports)
+        return expectations_document(expected, analyzed.reports)
 
     def digest() -> str:
         from rooflens.report.text.digest import digest as shortened
         from rooflens.report.token_budget import DEFAULT_TOKENS
 
-        return shortened(found.reports, how.max_tokens or DEFAULT_TOKENS, how.top, found.failures)
+        return shortened(analyzed.reports, how.max_tokens or DEFAULT_TOKENS, how.top, analyzed.failures)
 
     def csv() -> str:
         from rooflens.report.data import to_csv
 
-        return to_csv(found.analyses, raw_cells=how.raw_cells)
+        return to_csv(analyzed.analyses, raw_cells=how.raw_cells)
 
     def json() -> str | Iterable[str]:
         from rooflens.report.data import json_lines, to_json
 
         if how.indented:
-            return to_json(found.analyses, found.reports, expected)
-        parts = json_lines(found.analyses, found.reports, expected)
+            return to_json(analyzed.analyses, analyzed.reports, expected)
+        parts = json_lines(analyzed.analyses, analyzed.reports, expected)
         return iter(lambda: "".join(islice(parts, 256)), "")
 
     return Answer(
         document=lambda: shown("table" if how.columns else "file"),
         data={"json": json, "csv": csv, "digest": digest},
         table=lambda: shown("table" if how.columns else "terminal"),
-        remarks=lambda: _remarks(found, how.columns),
+        remarks=lambda: _remarks(analyzed, how.columns),
     )
 
 
@@ -180,17 +180,17 @@ def of_sums(summed: Summed, top: int | None = None) -> Answer:
     return Answer(document=lambda: sums_document(summed.sums, summed.kernel_count, top))
 
 
-def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
+def _remarks(analyzed: Analyzed, columns: Sequence[str]) -> Iterator[str]:
     """Explain the marks of a table, what was not measured, and what the program does without ncu."""
     from rooflens.format import count
     from rooflens.report.overview.kernels import LEGEND
     from rooflens.report.words.program import program_lines
 
-    if found.analyses and not columns:
+    if analyzed.analyses and not columns:
         yield from LEGEND
-    if synthetic := sum(analysis.kernel.synthetic for analysis in found.analyses):
+    if synthetic := sum(analysis.kernel.synthetic for analysis in analyzed.analyses):
         yield f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator"
-    yield from program_lines(found.reports, named=len(found.reports) > 1)
+    yield from program_lines(analyzed.reports, named=len(analyzed.reports) > 1)
 
 
 def of_comparison(
@@ -211,7 +211,7 @@ def of_comparison(
     )
 
 
-def of_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Answer:
+def of_forecasts(rows: Sequence[ForecastRow], lacking: Sequence[str] = ()) -> Answer:
     """Answer how long an operation takes; `lacking` says why GPUs are left out."""
     from rooflens.report.forecast.data import to_csv, to_json
     from rooflens.report.forecast.document import forecasts_document, heading

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from rooflens.analyzing import Analyzed
-from rooflens.model.predict.measured import Prediction, Rule
+from rooflens.model.predict.measured import Prediction, PredictionRule
 from rooflens.model.records import Run
 from rooflens.writing.answers import Answer
 
@@ -25,7 +25,7 @@ class Expected(Struct, frozen=True):
     """Predictions for whole reports by digest, and for kernels by name."""
 
     reports: Mapping[str, Prediction] = field(default_factory=dict)
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PredictionRule, ...] = ()
 
     def check(self, reports: Iterable[AnalyzedReport]) -> tuple[Checked, ...]:
         """Compare the predictions with measurements."""
@@ -46,12 +46,12 @@ class Rendered(Struct, frozen=True):
 
 
 def render(
-    found: Analyzed, style: str, *, title: str, expected: Expected | None = None, dark: bool = False
+    analyzed: Analyzed, style: str, *, title: str, expected: Expected | None = None, dark: bool = False
 ) -> Rendered:
     """Write the analyses in a format.
 
     Args:
-        found: The reports.
+        analyzed: The reports.
         style: `html`, `md`, `pdf`, `png`, `svg`, `json` or `csv`.
         title: Title of the page.
         expected: What kernels must compute and move; by default known for bundled workloads.
@@ -60,13 +60,13 @@ def render(
     Raises:
         InputError: A picture would be empty.
     """
-    expected = expected or Expected(bundled([report.run for report in found.reports]))
+    expected = expected or Expected(bundled([report.run for report in analyzed.reports]))
     if style in PICTURES:
-        return _picture(found, style, title, dark=dark)
-    return Rendered("".join(of_report(found, title, expected).parts(style)).encode("utf-8", "replace"))
+        return _picture(analyzed, style, title, dark=dark)
+    return Rendered("".join(of_report(analyzed, title, expected).parts(style)).encode("utf-8", "replace"))
 
 
-def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
+def of_report(analyzed: Analyzed, title: str, expected: Expected) -> Answer:
     """Answer what limits all kernels, in one file: a page of its own, Markdown, or data."""
     from rooflens.writing.answers import of_kernels
 
@@ -74,28 +74,28 @@ def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
         from rooflens.report.page.page import render_page
 
         return render_page(
-            found.reports,
+            analyzed.reports,
             title=title,
-            limits=found.limits,
-            unread=found.failures,
+            limits=analyzed.limits,
+            unread=analyzed.failures,
             predictions=expected.reports,
             rules=expected.rules,
         )
 
     def kernels() -> Answer:
-        return of_kernels(found, title=title, expected=expected.check(found.reports))
+        return of_kernels(analyzed, title=title, expected=expected.check(analyzed.reports))
 
-    return Answer(lambda: kernels().document(), {**of_kernels(found).data, "html": page})
+    return Answer(lambda: kernels().document(), {**of_kernels(analyzed).data, "html": page})
 
 
-def _picture(found: Analyzed, style: str, title: str, *, dark: bool) -> Rendered:
+def _picture(analyzed: Analyzed, style: str, title: str, *, dark: bool) -> Rendered:
     from msgspec.structs import replace
 
     from rooflens.report.content import build_content
     from rooflens.report.roofline.picture import COLUMN, SLIDE, draw_rooflines
 
     look = replace(COLUMN if style == "pdf" else SLIDE, dark=dark)
-    picture = draw_rooflines(build_content(found.reports, title, found.limits, found.failures), look)
+    picture = draw_rooflines(build_content(analyzed.reports, title, analyzed.limits, analyzed.failures), look)
     writers = {"pdf": picture.pdf, "png": picture.png, "svg": picture.svg.encode}
     return Rendered(writers[style](), picture.notes)
 

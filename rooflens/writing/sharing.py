@@ -23,7 +23,7 @@ from rooflens.ingest.metrics import code, series
 from rooflens.ingest.metrics.code import Instructions
 from rooflens.ingest.metrics.figures import KIND, LINE_IN, OPCODE, uses
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, Kind, Texts
-from rooflens.ingest.reports.container import KERNEL, Outline, Place, outline
+from rooflens.ingest.reports.container import KERNEL, Outline, ResultSpan, outline
 from rooflens.ingest.reports.encoding import (
     Instances,
     KernelSpec,
@@ -40,7 +40,7 @@ from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.results import RawResult, is_wanted
 from rooflens.ingest.reports.unpacking import unpacked
 from rooflens.model.records import Kernel, Rule
-from rooflens.model.verdict.bottleneck import pipe_said
+from rooflens.model.verdict.bottleneck import pipe_in_message
 from rooflens.model.verdict.nvidia_rules import BROKEN, read_nvidia
 
 _OF_THE_MACHINE = re.compile(
@@ -104,9 +104,9 @@ def figures(report: Path, described: Callable[[Session], SessionSpec]) -> Report
     found = outline(data)
     results = [*ResultReader(data, found).results()]
     kernels = read_report(report, report.name).kernels
-    shorter = _short_names(_files(results))
+    shorter = _short_names(_used_sources(results))
     specs = [
-        _kernel(_result(found, place, data[place.start : place.end]), kernel, result, shorter)
+        _kernel_spec(_shared_result(found, place, data[place.start : place.end]), kernel, result, shorter)
         for place, kernel, result in zip(found.places, kernels, results, strict=True)
     ]
     return ReportSpec(specs, described(found.sessions[0]), kernels_per_block=max(len(specs), 1))
@@ -166,11 +166,11 @@ class _Result(Struct, frozen=True):
     base: int
 
 
-def _result(found: Outline, place: Place, encoded: bytes) -> _Result:
+def _shared_result(outline: Outline, place: ResultSpan, encoded: bytes) -> _Result:
     if place.kind != KERNEL:
         raise ValueError(f"a {place.kind}: only kernels are written")
     message = decode("ProfileResult", encoded)
-    metrics = {found.strings[metric.NameId].decode(): metric for metric in message.MetricResults}
+    metrics = {outline.strings[metric.NameId].decode(): metric for metric in message.MetricResults}
     by_address = (metric for name, metric in metrics.items() if code.uses(name))
     addresses = [pair.CorrelationId.Uint64Value for metric in by_address for pair in metric.MetricValueList]
     if code.FUNCTIONS in metrics:
@@ -179,17 +179,19 @@ def _result(found: Outline, place: Place, encoded: bytes) -> _Result:
     return _Result(message, metrics, 0 if any(map(uses, metrics)) else min(addresses, default=0))
 
 
-def _kernel(result: _Result, kernel: Kernel, raw: RawResult, shorter: Mapping[str, str]) -> KernelSpec:
+def _kernel_spec(result: _Result, kernel: Kernel, raw: RawResult, shorter: Mapping[str, str]) -> KernelSpec:
     """Describe a result by its names and numbers."""
     message = result.message
-    metrics = {name: _value(name, metric, result.base) for name, metric in result.metrics.items() if _is_kept(name)}
+    metrics = {
+        name: _metric_value(name, metric, result.base) for name, metric in result.metrics.items() if _is_kept(name)
+    }
     return KernelSpec(
         name=message.KernelDemangledName.decode(),
         metrics=metrics | _of_code(raw, kernel, result, shorter),
         grid=_xyz(message.GridSize),
         block=_xyz(message.BlockSize),
         rules=[rule_figures(rule, names_pipe=not kernel.warp_opcodes) for rule in kernel.rules],
-        ranges=list(_ranges(message)) if message.Nvtx else None,
+        ranges=list(_nvtx_ranges(message)) if message.Nvtx else None,
         thread_id=message.ThreadID,
         function=message.KernelFunctionName.decode(),
     )
@@ -203,7 +205,7 @@ def _is_kept(name: str) -> bool:
     return False
 
 
-def _value(name: str, metric: Any, base: int) -> MetricValue:
+def _metric_value(name: str, metric: Any, base: int) -> MetricValue:
     """Return the value of a metric, with the instances that are read."""
     own = _scalar(metric.MetricValue) if metric.HasField("MetricValue") else None
     if isinstance(own, str) and _TEXTS.match(name) is None:
@@ -242,7 +244,7 @@ def rule_figures(rule: Rule, *, names_pipe: bool) -> RuleText:
         names_pipe: Keep the name of the busiest pipe, which no counter tells.
     """
     nvidia = read_nvidia([rule])
-    pipe = pipe_said(rule.message) if names_pipe else None
+    pipe = pipe_in_message(rule.message) if names_pipe else None
     text = _TEXT_LEFT_OUT if rule.message else ""
     if pipe is not None:
         text = f"busiest pipe: {pipe}"
@@ -254,7 +256,7 @@ def rule_figures(rule: Rule, *, names_pipe: bool) -> RuleText:
     return RuleText(rule.identifier, rule.section, title, text, rule.speedup_pct, rule.unit_speedup_pct)
 
 
-def _ranges(result: Any) -> Iterator[NvtxRange]:
+def _nvtx_ranges(result: Any) -> Iterator[NvtxRange]:
     """Yield the NVTX ranges open around a result, of its own thread and of all threads."""
     state = decode("NvtxState", result.Nvtx)
     domains = {domain.Id: domain.Name.decode() for domain in state.Domains if domain.Id != state.DefaultDomain}
@@ -278,7 +280,7 @@ def _of_code(raw: RawResult, kernel: Kernel, result: _Result, shorter: Mapping[s
     if listing is None:
         raise ValueError(f"the code of {kernel.name} is in no form that is known")
     start, base = code.read_code(stored, listing).start, result.base
-    kinds = {address: _kind(listing, address) for address in _asked(stored)}
+    kinds = {address: _instruction_kind(listing, address) for address in _asked(stored)}
     lines: defaultdict[str, dict[str | int, float | str]] = defaultdict(dict)
     for address in sorted(_addresses(stored)):
         if (place := listing.line(address)) and place[0]:
@@ -302,7 +304,7 @@ def _asked(stored: Instructions) -> list[int]:
     return sorted({*stored.amounts.get("thread_inst", {}), *(stored.sectors or {})})
 
 
-def _kind(listing: Texts, address: int) -> Kind:
+def _instruction_kind(listing: Texts, address: int) -> Kind:
     """Return an instruction's kind; an unknown instruction must not become a known kind."""
     kind = listing.kind(address)
     if kind is None:
@@ -316,7 +318,7 @@ def _opcode(sass: str) -> str:
     return next((word for word in words if not word.startswith("@")), "").rstrip(";")
 
 
-def _files(results: Iterable[RawResult]) -> Iterator[str]:
+def _used_sources(results: Iterable[RawResult]) -> Iterator[str]:
     for result in results:
         stored = result.instructions
         listing = result.listing(stored.start) if stored else None

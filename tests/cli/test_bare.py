@@ -19,7 +19,7 @@ import rooflens
 from rooflens.cli import bare
 from rooflens.cli.collecting import OPTIONS, OUTPUT, SAYS
 from rooflens.cli.commands.collect import collect
-from rooflens.cli.options import Option, PlainParser
+from rooflens.cli.options import CommandOption, PlainParser
 from rooflens.errors import READS_SINCE, UsageError
 
 CHECKOUT = Path(rooflens.__file__).parents[1]
@@ -224,7 +224,7 @@ def test_each_line_is_answered(
     assert ("hint: " in said.err) == (status != 0)
 
 
-def _random_words(option: Option, draw: random.Random) -> list[str]:
+def _random_words(option: CommandOption, draw: random.Random) -> list[str]:
     value = {"number": str(draw.randint(option.least, 9)), "seconds": "2.5", "file": "some/file"}.get(
         option.kind, "a,b"
     )

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from support.loops import for_all
 
-from rooflens.checking import Table, parse_toml
+from rooflens.checking import CheckedTable, parse_toml
 from rooflens.cli.group import COMMANDS, main
 from rooflens.cli.lines import with_options
 from rooflens.cli.settings import NOT_IN_FILES, defaults_of, option_names
@@ -231,7 +231,7 @@ def test_no_value_of_any_option_is_a_traceback() -> None:
             continue  # no option has it: the next test
         for table, command in commands.items():
             for name, option in option_names(command).items():
-                given = Table("`rooflens.toml`", {name: value}, "a hint", f"{table}.")
+                given = CheckedTable("`rooflens.toml`", {name: value}, "a hint", f"{table}.")
                 try:
                     ctx = click.Context(command)
                     ctx.default_map = defaults_of(command, ctx, given)

@@ -10,7 +10,7 @@ from support.held_to_text import differences
 from support.nvdisasm import texts_of
 
 from rooflens.errors import InputError
-from rooflens.ingest.cubin.budget import Budget
+from rooflens.ingest.cubin.budget import CodeBudget
 from rooflens.ingest.cubin.elf import Cubin
 from rooflens.ingest.messages.messages import decode as decode_message
 from rooflens.ingest.reports.container import outline
@@ -31,7 +31,7 @@ def _functions(file: Path) -> Iterator[tuple[int, bytes]]:
             if message is None or not 0 < len(message.Binary) < _LARGEST_CUBIN_BYTES:
                 continue
             try:
-                cubin = Cubin(message.Binary, Budget())
+                cubin = Cubin(message.Binary, CodeBudget())
             except ValueError:
                 continue  # an older form of code
             for name in cubin.functions():

@@ -14,7 +14,7 @@ import pytest
 from support.nvdisasm import drawn, nvdisasm
 
 from rooflens.errors import InputError
-from rooflens.ingest.cubin.budget import Budget as CubinBudget
+from rooflens.ingest.cubin.budget import CodeBudget as CubinBudget
 from rooflens.ingest.cubin.elf import Cubin
 from rooflens.ingest.cubin.lines import read_lines
 from rooflens.ingest.messages.messages import decode

@@ -14,7 +14,7 @@ from rooflens.model.compare.causes import MOST_NAMED
 from rooflens.model.compare.findings import changed_findings
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.compare.ladder import ladder as pair_of
-from rooflens.model.compare.versions import found_ladders, pair_versions
+from rooflens.model.compare.versions import detected_ladders, pair_versions
 from rooflens.model.records import AnalyzedReport
 from rooflens.report.words.change import change_sentence, findings_sentence
 from rooflens.report.words.headline import name_of
@@ -39,7 +39,7 @@ def programs(published: Sequence[AnalyzedReport]) -> dict[str, list[AnalyzedRepo
 def ladders(programs: dict[str, list[AnalyzedReport]]) -> list[Ladder]:
     """Find the ladders of each folder, and of each single report."""
     alone = [[report] for reports in programs.values() for report in reports]
-    return [one for reports in (*programs.values(), *alone) for one in found_ladders(reports)]
+    return [one for reports in (*programs.values(), *alone) for one in detected_ladders(reports)]
 
 
 def _pairs(ladder: Ladder) -> Iterator[tuple[Rung, Rung, Ladder]]:
@@ -126,7 +126,7 @@ def test_no_report_goes_without_a_word(programs: dict[str, list[AnalyzedReport]]
     """Each report of a folder is in a ladder or is named as belonging to none."""
     offenders = []
     for name, reports in programs.items():
-        if len(reports) < 2 or not (found := found_ladders(reports)):
+        if len(reports) < 2 or not (found := detected_ladders(reports)):
             continue
         across = [one for one in found if len({d for rung in one.rungs for d in rung.side.digests}) > 1]
         if not across:

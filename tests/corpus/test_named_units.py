@@ -18,7 +18,7 @@ from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottlen
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.kernel.document import explain
-from rooflens.report.overview.document import Asked, overview
+from rooflens.report.overview.document import OverviewRequest, overview
 from rooflens.report.text.digest import digest
 from rooflens.report.words.verdict import evidence_lines, verdict_sentence
 from rooflens.report.writers.markdown import to_markdown
@@ -92,7 +92,7 @@ def faces(one: AnalyzedReport, analysis: Analysis) -> Iterator[tuple[str, str]]:
     verdict, content = analysis.verdict, build_content([one], "report", default_thresholds())
     yield "explain", explain(one, analysis)
     yield "digest", digest([one])
-    yield "table", to_terminal(overview(content, "terminal", Asked(place=("x",))), 200)
+    yield "table", to_terminal(overview(content, "terminal", OverviewRequest(place=("x",))), 200)
     yield "Markdown", to_markdown(overview(content, "file"))
     sentences = (verdict_sentence(analysis), *evidence_lines(analysis), *verdict.advice, verdict.cause or "")
     yield "JSON", "\n".join((*sentences, *(text for found in analysis.findings for text in (found.title, found.move))))

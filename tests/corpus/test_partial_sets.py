@@ -16,7 +16,7 @@ from support.numbers_stored import stored_in
 from rooflens.errors import InputError
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 from rooflens.ingest.reports.read import read_report
-from rooflens.ingest.reports.report import ReadOptions, Report
+from rooflens.ingest.reports.report import ReadOptions, ReadReport
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.records import Analysis, Kernel
@@ -71,7 +71,7 @@ def reports(corpus: Path) -> dict[str, list[Whole]]:
     }
 
 
-def _read(path: Path, options: ReadOptions) -> Report | None:
+def _read(path: Path, options: ReadOptions) -> ReadReport | None:
     """Read a report; None if it is refused."""
     try:
         return read_report(path, path.name, options)

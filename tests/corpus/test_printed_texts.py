@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from support.printing import printed
 
 from rooflens.ingest.reports.read import read_bytes
-from rooflens.ingest.reports.report import Report
+from rooflens.ingest.reports.report import ReadReport
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, Kernel
 
@@ -106,7 +106,7 @@ def _same(kernel: Kernel) -> Kernel:
     return replace(kernel, digest="", rules=rules, nvtx_range=None)
 
 
-def _assert_same(text: Report, table: Report) -> None:
+def _assert_same(text: ReadReport, table: ReadReport) -> None:
     assert text.run.reader == "text"
     assert table.run.reader == "csv"
     assert len(text.kernels) == len(table.kernels) > 0

@@ -12,7 +12,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 from rooflens.ingest.reports.read import read_report
-from rooflens.ingest.reports.report import ReadOptions, Report
+from rooflens.ingest.reports.report import ReadOptions, ReadReport
 from rooflens.ingest.reports.texts import add_texts
 
 pytestmark = pytest.mark.corpus
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.corpus
 EVERYTHING = ReadOptions(raw="all", texts_later=True)
 
 
-def _read(file: Path) -> Report | InputError:
+def _read(file: Path) -> ReadReport | InputError:
     try:
         return read_report(file, file.name, EVERYTHING)
     except InputError as error:
@@ -36,7 +36,7 @@ def test_both_readers_make_the_same_of_every_report(
     jobs = find_inputs([str(folder) for folder in folders if folder.is_dir()]).jobs
     files = [job.path for job in jobs if has_name_of_report(job.path)]
     read = {file: _read(file) for file in files}
-    reports = [(file, found) for file, found in read.items() if isinstance(found, Report)]
+    reports = [(file, found) for file, found in read.items() if isinstance(found, ReadReport)]
     ours = dict(zip((file for file, _ in reports), add_texts(reports, EVERYTHING), strict=True))
     theirs = dict(zip(files, in_child(read_all, files, EVERYTHING), strict=True))
     differences, value_count = [], 0

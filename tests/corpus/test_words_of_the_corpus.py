@@ -11,7 +11,7 @@ from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
-from rooflens.report.overview.document import Asked, overview
+from rooflens.report.overview.document import OverviewRequest, overview
 from rooflens.report.overview.kernels import LEGEND
 from rooflens.report.words.gain_and_limit import gain_words, limit_factor_words
 from rooflens.report.words.labels import evidence_words
@@ -56,7 +56,7 @@ def said(analysis: Analysis) -> Iterator[str]:
 
 def printed(content: Content, width: int) -> str:
     """Print what a terminal of this width shows."""
-    return to_terminal(overview(content, "terminal", Asked(place=("x",))), width) + "\n".join(LEGEND)
+    return to_terminal(overview(content, "terminal", OverviewRequest(place=("x",))), width) + "\n".join(LEGEND)
 
 
 def outputs(report: AnalyzedReport) -> str:

@@ -41,7 +41,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.exports.read import read_export
 from rooflens.ingest.exports.tables import is_export
 from rooflens.ingest.reports.read import ReadOptions, read_bytes
-from rooflens.ingest.reports.report import Report
+from rooflens.ingest.reports.report import ReadReport
 from rooflens.ingest.timelines import chrome, nsys  # imported here to be instrumented: `read` imports them late
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import BUG_HINT, is_bug
@@ -215,7 +215,7 @@ def read_counters(data: bytes) -> bool:
     return True
 
 
-def _judged(report: Report) -> None:
+def _judged(report: ReadReport) -> None:
     """Judge the kernels of a report, and write their JSON: a fault is raised here, and costs its kernel elsewhere."""
     to_json([analyze(kernel) for kernel in report.kernels])  # which refuses what is no number
 

@@ -6,7 +6,7 @@ import pytest
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
-from rooflens.model.calibration import RATE_UNITS, Attainable, Rate
+from rooflens.model.calibration import RATE_UNITS, MeasuredRates, Rate
 from rooflens.model.records import Outside
 from rooflens.report.words.verdict import evidence_lines
 
@@ -19,10 +19,10 @@ COUNTERS = {
 }
 
 
-def calibrated(**medians: float) -> Attainable:
+def calibrated(**medians: float) -> MeasuredRates:
     """Make a calibration at the kernel's clock."""
     rates = {name: Rate(value, value, value, RATE_UNITS[name], 1, 1.5e9) for name, value in medians.items()}
-    return Attainable("GPU", "8.0", "1", 1.5e9, 1, rates)
+    return MeasuredRates("GPU", "8.0", "1", 1.5e9, 1, rates)
 
 
 def test_the_attainable_roof_decides() -> None:

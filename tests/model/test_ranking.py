@@ -10,7 +10,7 @@ from support.loops import for_all
 from rooflens.model.ranking import Tier, in_order, in_rank, opportunities, tiers, worth_a_line
 from rooflens.model.records import Analysis, Gain, Limit, Move, Role, UnitFloor
 from rooflens.model.summary import summarize
-from rooflens.model.verdict.library import ONLY_FILLS, library_of, role_of, with_fills_told
+from rooflens.model.verdict.library import ONLY_FILLS, library_of, role_of, with_fills_note
 from rooflens.report.words.verdict import best_move, verdict_sentence
 
 
@@ -163,10 +163,10 @@ def test_a_role_is_told_by_names_that_libraries_give(name: str, role: str) -> No
 def test_a_report_of_fills_alone_says_so_with_the_recorded_program() -> None:
     """A report with any other kernel does not say so, even if profiling that kernel failed."""
     fill = _made("fill", 1e5, role="fill")
-    (told,) = with_fills_told([fill], "ncu --set full python bench.py")
+    (told,) = with_fills_note([fill], "ncu --set full python bench.py")
     text = told.verdict.moves[0].text
     assert text == f"{ONLY_FILLS}; yours is not in it: `rooflens profile --kernel NAME -- python bench.py`"
     assert verdict_sentence(told).endswith("python bench.py`.")
     failed = samples.failed()
     for other in (_made("own", 1.0), failed):
-        assert with_fills_told([fill, other], None) == (fill, other)
+        assert with_fills_note([fill, other], None) == (fill, other)

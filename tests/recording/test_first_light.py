@@ -31,7 +31,7 @@ from rooflens.collect.run import Collected
 from rooflens.errors import InputError
 from rooflens.ingest.reports.unpacking import log_of
 from rooflens.local_gpu import LocalGpu
-from rooflens.processes import Captured, Command, Finished
+from rooflens.processes import Captured, Finished, ProcessCommand
 from rooflens.workloads import in_turn, torch_harness
 from rooflens.workloads.commands import CASE_VARIABLE, HARNESS, IN_TURN
 from rooflens.workloads.registry import find_workload, load_workloads
@@ -267,7 +267,7 @@ class SlowMachine:
         self.now_s += self.program_s if words[0].startswith("/cache") else 0.0
         return [], ""
 
-    def run(self, command: Command, limit_s: float, _watch: object) -> Finished:
+    def run(self, command: ProcessCommand, limit_s: float, _watch: object) -> Finished:
         """Stand in for a program without ncu, or one that starts ncu itself; questions cost nothing."""
         if not {"--clock-control", IN_TURN, HARNESS} & {*command.argv} and not command.argv[0].startswith("/cache"):
             return Finished(0, 1)

@@ -31,7 +31,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode, message
 from rooflens.ingest.reports.container import inspect, outline
 from rooflens.ingest.reports.read import Reader, ReadOptions, read_report
-from rooflens.ingest.reports.report import Report
+from rooflens.ingest.reports.report import ReadReport
 from rooflens.model.records import Kernel
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -82,7 +82,7 @@ def framed(encoded: bytes) -> bytes:
     return len(encoded).to_bytes(4, "little") + encoded
 
 
-def read(report: bytes, folder: Path, reader: Reader = "ncu-report") -> Report:
+def read(report: bytes, folder: Path, reader: Reader = "ncu-report") -> ReadReport:
     """Read everything in a report except its digest."""
     path = folder / "some.ncu-rep"
     path.write_bytes(report)
@@ -99,7 +99,7 @@ def comparable(table: pa.Table | None) -> pa.Table:
     return without.set_column(without.column_names.index("value_double"), "value_double", as_text)
 
 
-def texts_reduced(report: Report) -> Report:
+def texts_reduced(report: ReadReport) -> ReadReport:
     """Reduce the only things that may change: paths in the texts of rules."""
     kernels = []
     for kernel in report.kernels:
@@ -343,7 +343,7 @@ def test_published_reports_read_the_same(pairs: list[tuple[Path, Path]], tmp_pat
             )
 
 
-def _without_code(report: Report) -> list[Kernel]:
+def _without_code(report: ReadReport) -> list[Kernel]:
     return [replace(kernel, hotspots=(), code_totals={}, inside=None, sources={}) for kernel in report.kernels]
 
 

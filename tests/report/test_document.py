@@ -32,7 +32,7 @@ from rooflens.report.document import (
 )
 from rooflens.report.forecast.document import forecasts_document
 from rooflens.report.kernel.document import KernelView, kernel_document
-from rooflens.report.overview.document import Asked, overview
+from rooflens.report.overview.document import OverviewRequest, overview
 from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.templates import write_blocks
 from rooflens.report.text.hotspots import hotspots_document, listings
@@ -56,7 +56,7 @@ def documents(fixtures: Path) -> dict[str, Document]:
     pairs = pair_sides((reports[:1], reports[1:]), ("before", "after"))[0]
     gemm = swept(the_operation("gemm"), {"m": "128:4096:x4", "n": "m", "k": "m"}, "bf16", the_datasheet("h100-sxm"))
     return {
-        "analyze": overview(content, "terminal", Asked(place=("a.ncu-rep",))),
+        "analyze": overview(content, "terminal", OverviewRequest(place=("a.ncu-rep",))),
         "versions": overview(build_content(reports, "MW", default_thresholds()), "terminal"),
         "columns": kernels_document(kernels, names=["dram_share", "flop_total", "verdict_sentence", "flags"]),
         "explain": kernel_document(KernelView(reports[0], reports[0].analyses[0])),

@@ -148,9 +148,9 @@ def test_integer_operations_of_a_loop_are_not_called_flops(analysis: Analysis) -
 
 def test_arithmetic_at_the_end_of_the_code_is_no_epilogue() -> None:
     """A fully unrolled loop is straight code, and with half of the operations it is called computing."""
-    straight = Loop(1, "straight", "epilogue", None, 0, 16, own_flop={"int8": 50.0})
+    straight = Loop(1, "straight", "epilogue", None, 0, 16, self_flop={"int8": 50.0})
     assert job_of(straight, 100.0) == "computes"
-    assert job_of(replace(straight, own_flop={"int8": 5.0}), 100.0) == "finishes"
+    assert job_of(replace(straight, self_flop={"int8": 5.0}), 100.0) == "finishes"
 
 
 def test_counts_agree_with_their_nouns() -> None:

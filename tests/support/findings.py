@@ -10,7 +10,7 @@ from support.kernels import make_kernel, placed
 
 from rooflens import format as fmt
 from rooflens.model.findings.find import find_findings
-from rooflens.model.findings.rule import Found, weighed
+from rooflens.model.findings.rule import FindingDraft, weighed
 from rooflens.model.records import LEVELS, Bottleneck, Evidence, Finding, Level, Pipe
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.verdict.facts import Facts, room_of
@@ -37,7 +37,7 @@ def make_facts(
     )
 
 
-def found_by(rule: Callable[[Facts], Found | None], facts: Facts) -> Found | None:
+def found_by(rule: Callable[[Facts], FindingDraft | None], facts: Facts) -> FindingDraft | None:
     """Return what a rule finds, weighed as all findings are; None if it finds nothing."""
     found = rule(facts)
     return None if found is None else weighed(facts, found)

@@ -52,7 +52,7 @@ _GPU = "NVIDIA A10"
 def steps_to_read(growing: Growing, count: int) -> int:
     """Return how many steps of Python, and of SQLite, it takes to read an input of some size."""
     data = growing.write(count)
-    each, export._STEPS = export._STEPS, 1  # SQLite calls back so often: each of its steps is counted
+    each, export._SQL_STEPS = export._SQL_STEPS, 1  # SQLite calls back so often: each of its steps is counted
     try:
         with TemporaryDirectory() as folder:
             file = Path(folder) / f"grown{growing.suffix}"
@@ -62,7 +62,7 @@ def steps_to_read(growing: Growing, count: int) -> int:
                 return steps_of(lambda: read_timeline(file))
             return steps_of(lambda: read_bytes(data, "grown", ReadOptions(gpu=_GPU)))
     finally:
-        export._STEPS = each
+        export._SQL_STEPS = each
 
 
 def growth(growing: Growing) -> tuple[int, int, float]:

@@ -11,7 +11,7 @@ from rooflens.model.analyze import analysis_of
 from rooflens.model.findings.find import find_findings
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.records import LEVELS, Analysis, Kernel, Level, Pipe, Verdict
-from rooflens.model.roofline.flops import Work, count_flops
+from rooflens.model.roofline.flops import PipeWork, count_flops
 from rooflens.model.roofline.levels import place_levels, shares_of
 from rooflens.model.roofline.pipes import place_pipes
 from rooflens.model.verdict.decide import decide
@@ -71,6 +71,6 @@ def reach(facts: Facts) -> Verdict:
     return judge(facts).verdict
 
 
-def work_by_key(kernel: Kernel) -> dict[str, Work]:
+def work_by_key(kernel: Kernel) -> dict[str, PipeWork]:
     """Count a kernel's operations, by pipe."""
     return {work.key: work for work in count_flops(kernel).work}

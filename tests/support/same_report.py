@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 from msgspec.structs import replace
 
-from rooflens.ingest.reports.report import Report
+from rooflens.ingest.reports.report import ReadReport
 
 
-def differences_of(ours: Report, theirs: Report) -> Iterator[str]:
+def differences_of(ours: ReadReport, theirs: ReadReport) -> Iterator[str]:
     """Yield the differences: the run, fields of kernels, stored values and instances."""
     if replace(ours.run, reader="direct") != replace(theirs.run, reader="direct"):
         yield "the run"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from functools import cache
 
-from rooflens.ingest.reports.resolve import Step, ways_of
+from rooflens.ingest.reports.resolve import QuantityWays, ways_of
 from rooflens.model.counters.recipes import CyclesOverTime, Exact, bases_of
 from rooflens.model.counters.table import COUNTERS
 
@@ -47,8 +47,8 @@ def resolved_without_a_plan(stored: Mapping[str, float]) -> tuple[dict[str, floa
 
 
 @cache
-def _steps() -> list[Step]:
+def _steps() -> list[QuantityWays]:
     return [
-        Step(counter.name, tuple(way for recipe in counter.recipes for way in ways_of(recipe, EVERYTHING)))
+        QuantityWays(counter.name, tuple(way for recipe in counter.recipes for way in ways_of(recipe, EVERYTHING)))
         for counter in COUNTERS
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rooflens.errors import EnvironmentMissingError
-from rooflens.ingest.cubin.budget import Budget
+from rooflens.ingest.cubin.budget import CodeBudget
 from rooflens.ingest.cubin.decoding import decode
 from rooflens.ingest.cubin.elf import Cubin
 from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES
@@ -35,7 +35,7 @@ def _inside(rung: str, architecture: str, folder: Path) -> Iterator[tuple[str, I
     file.write_text(f'#include "{rung}.cuh"\n', encoding="utf-8")
     command = [compiler.path, *FLAGS, "-cubin", f"-arch={architecture}", "-I", _LADDERS, file, "-o", cubin]
     subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=300)  # noqa: S603
-    whole = Cubin(cubin.read_bytes(), Budget())
+    whole = Cubin(cubin.read_bytes(), CodeBudget())
     for name in whole.functions():
         section = whole.code(name)
         if section is None or Path(rung).name.encode() not in name:

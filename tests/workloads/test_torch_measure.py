@@ -12,7 +12,7 @@ from rooflens.errors import EnvironmentMissingError
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 from rooflens.workloads import torch_measure  # noqa: E402 - it imports torch
-from rooflens.workloads.torch_measure import Activity, Plan  # noqa: E402
+from rooflens.workloads.torch_measure import Activity, MeasurePlan  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -131,7 +131,7 @@ def test_a_case_is_compiled_as_if_it_were_the_first() -> None:
     """A second case is not compiled for variable sizes, which the compiler does after seeing two sizes."""
     program = Compiled()
     for n in (4, 8):
-        assert torch_measure.measure(program, {"n": n}, "fp32", Plan(CPU, 1, profiled=False)).ok
+        assert torch_measure.measure(program, {"n": n}, "fp32", MeasurePlan(CPU, 1, profiled=False)).ok
     assert program.sizes == [True, True]
 
 
@@ -142,18 +142,18 @@ def test_preparing_and_warming_up_stay_outside_the_range(monkeypatch: pytest.Mon
     monkeypatch.setattr(torch.cuda.nvtx, "range_end", lambda _: program.diary.append("end"))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda _: program.diary.append("wait"))
     state = program.prepare({"n": 2}, torch.float32, CPU)
-    torch_measure._run_in_range(program, state, Plan(torch.device("cuda"), 2, profiled=False))
+    torch_measure._run_in_range(program, state, MeasurePlan(torch.device("cuda"), 2, profiled=False))
     assert program.diary == ["prepare", "wait", "start rooflens", "run", "run", "wait", "end"]
     program.diary.clear()
     torch_measure._run_in_range(
-        program, state, Plan(torch.device("cuda"), 1, profiled=False, case_range="doubling.two")
+        program, state, MeasurePlan(torch.device("cuda"), 1, profiled=False, case_range="doubling.two")
     )
     assert program.diary == ["wait", "start rooflens", "start doubling.two", "run", "wait", "end", "end"]
 
 
 def test_what_is_not_checked_has_no_error() -> None:
     """Under ncu the reference is skipped: the error is unknown, and the run counts as successful."""
-    found = torch_measure.measure(Doubling(), {"n": 2}, "fp32", Plan(CPU, 1, profiled=False, checked=False))
+    found = torch_measure.measure(Doubling(), {"n": 2}, "fp32", MeasurePlan(CPU, 1, profiled=False, checked=False))
     assert (found.max_relative_error, found.ok) == (None, True)
 
 
@@ -162,14 +162,14 @@ def test_the_range_ends_even_if_the_program_fails(monkeypatch: pytest.MonkeyPatc
     ended: list[int] = []
     monkeypatch.setattr(torch.cuda.nvtx, "range_start", lambda _: 7)
     monkeypatch.setattr(torch.cuda.nvtx, "range_end", ended.append)
-    with pytest.raises(KeyError), torch_measure._range(torch.device("cuda"), "x"):
+    with pytest.raises(KeyError), torch_measure._nvtx_range(torch.device("cuda"), "x"):
         raise KeyError
     assert ended == [7]
 
 
 def test_a_wrong_result_is_not_ok() -> None:
     """A result off by one percent fails, and the measurement says by how much."""
-    measurement = torch_measure.measure(Doubling(offset=0.02), {"n": 3}, "fp32", Plan(CPU, 1, profiled=True))
+    measurement = torch_measure.measure(Doubling(offset=0.02), {"n": 3}, "fp32", MeasurePlan(CPU, 1, profiled=True))
     assert not measurement.ok
     assert measurement.max_relative_error == pytest.approx(0.01, rel=1e-4)
     assert (measurement.launches, measurement.kernel_ns) == (None, None)
@@ -180,7 +180,7 @@ def test_too_little_memory_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPat
     program = Doubling()
     monkeypatch.setattr(program, "run", lambda _: (_ for _ in ()).throw(torch.OutOfMemoryError("full")))
     with pytest.raises(EnvironmentMissingError, match="free memory") as caught:
-        torch_measure.measure(program, {"n": 1}, "fp32", Plan(CPU, 1, profiled=False))
+        torch_measure.measure(program, {"n": 1}, "fp32", MeasurePlan(CPU, 1, profiled=False))
     assert caught.value.exit_code == 3
 
 

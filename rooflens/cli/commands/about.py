@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def _names() -> Iterable[str]:
+def _about_names() -> Iterable[str]:
     from rooflens.model.about import named
     from rooflens.model.knowledge.items import KINDS, words
 
@@ -34,7 +34,7 @@ def _names() -> Iterable[str]:
         "rooflens about ERR_NVGPUCTRPERM",
     ),
 )
-@click.argument("words", nargs=-1, metavar="[NAME]", shell_complete=completed_by(_names))
+@click.argument("words", nargs=-1, metavar="[NAME]", shell_complete=completed_by(_about_names))
 def about(words: tuple[str, ...]) -> None:
     """Explain a verdict, finding, flag, stall reason, counter or term: how to confirm it, and what to try.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli.collecting import OPTIONS, OUTPUT, SAYS, Line
+from rooflens.cli.collecting import OPTIONS, OUTPUT, SAYS, CommandLine
 from rooflens.cli.collecting import collect as collect_as_asked
 from rooflens.cli.options import with_click
 from rooflens.cli.usage import CHIPS, WORKLOADS, Command, complete_cases, examples
@@ -42,9 +42,9 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
     return workload
 
 
-def line_of(ctx: click.Context, options: dict[str, Any]) -> Line:
+def line_of(ctx: click.Context, options: dict[str, Any]) -> CommandLine:
     """Return the command line as the parts of a collection take it."""
-    return Line(str(ctx.info_name), options, ctx.meta[_BEFORE_DASHES], ctx.meta[_AFTER_DASHES])
+    return CommandLine(str(ctx.info_name), options, ctx.meta[_BEFORE_DASHES], ctx.meta[_AFTER_DASHES])
 
 
 @click.command(

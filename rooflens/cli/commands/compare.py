@@ -126,7 +126,7 @@ def compare(
     smallest = min(smallest, gate.fail_on) if gate else smallest
     if traces := _traces(places, wanted, timelines):
         labels = shown(places[0]), shown(places[1])
-        compared = _compared(traces, labels, wanted, smallest, anyway=anyway, is_drawn=output is not None)
+        compared = _compared_traces(traces, labels, wanted, smallest, anyway=anyway, is_drawn=output is not None)
         judged = compared.judged(gate) if gate else None
         deliver(of_program_comparison(compared, judged, given), style, output)
         if judged is not None:
@@ -197,7 +197,7 @@ def _traces(places: Sequence[str], wanted: Wanted, timelines: Sequence[Path]) ->
     return found[0], found[1]
 
 
-def _compared(
+def _compared_traces(
     traces: tuple[Traces, Traces],
     labels: tuple[str, str],
     wanted: Wanted,

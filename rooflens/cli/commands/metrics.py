@@ -14,7 +14,7 @@ from rooflens.errors import RooflensError, UnknownNameError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from rooflens.ingest.reports.jobs import Outcome
+    from rooflens.ingest.reports.jobs import JobOutcome
     from rooflens.model.counters.metric import Metric
     from rooflens.model.records import Kernel
 
@@ -95,7 +95,7 @@ def _print_understood(path: str, chip: str | None, gpu: str | None, *, whole: bo
     """Print what was read from a report's metrics, what is missing, what it would tell, and how to collect it."""
     from rooflens.cli.wanted import Wanted
     from rooflens.collect.tiers import metrics_for
-    from rooflens.ingest.reports.report import ReadOptions, Report
+    from rooflens.ingest.reports.report import ReadOptions, ReadReport
     from rooflens.ingest.reports.understood import Understood, understood
     from rooflens.model.needs import names_missing, unplaced, untold
     from rooflens.model.selecting import Selection
@@ -103,8 +103,8 @@ def _print_understood(path: str, chip: str | None, gpu: str | None, *, whole: bo
 
     names: dict[str, Understood] = {}
 
-    def heard(outcome: Outcome) -> None:
-        if isinstance(outcome.result, Report):
+    def heard(outcome: JobOutcome) -> None:
+        if isinstance(outcome.result, ReadReport):
             names[outcome.result.run.digest] = understood(outcome.result)
 
     wanted = Wanted(paths=(path,), reading=ReadOptions(raw="all", gpu=gpu), selection=Selection())

@@ -18,8 +18,8 @@ from rooflens.format import some
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rooflens.model.predict.forecast import Row
-    from rooflens.model.predict.options import Option
+    from rooflens.model.predict.forecast import ForecastRow
+    from rooflens.model.predict.options import ForecastOption
     from rooflens.model.predict.rows import Operation, Size
     from rooflens.model.roofline.datasheets import Datasheet
 
@@ -182,7 +182,7 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
     from rooflens.writing.answers import of_what_if
 
     check_change(gpu_names, dtype, "give --gpu NAME, --dtype TYPE, or both")
-    gpus = _gpus(gpu_names)
+    gpus = _chosen_gpus(gpu_names)
     found = load_analyzed(
         Wanted(
             paths=reports,
@@ -223,26 +223,29 @@ def _command(operation: Operation) -> click.Command:
     )
     @with_output(FORMATS)
     def command(**given: Any) -> None:
-        _run(operation, given)
+        _run_prediction(operation, given)
 
     command.params[:0] = [*map(_size_option, operation.sizes), *(_asked_option(one, operation) for one in OPTIONS)]
     return command
 
 
-def _asked_option(one: Option, operation: Operation) -> click.Option:
+def _asked_option(option: ForecastOption, operation: Operation) -> click.Option:
     """Make the option of a forecast; the command takes several types and GPUs."""
-    names, about = [f"--{one.name.replace('_', '-')}", one.name], f"{one.meaning[0].upper()}{one.meaning[1:]}"
-    if one.name == "gpu":
+    names, about = (
+        [f"--{option.name.replace('_', '-')}", option.name],
+        f"{option.meaning[0].upper()}{option.meaning[1:]}",
+    )
+    if option.name == "gpu":
         about = f"{about}, or `all`. Repeatable."
         return click.Option(
-            names, multiple=True, default=(one.default,), show_default=True, shell_complete=GPUS, help=about
+            names, multiple=True, default=(option.default,), show_default=True, shell_complete=GPUS, help=about
         )
-    if one.name == "dtype":
+    if option.name == "dtype":
         usual = f"{operation.dtype}{'' if operation.unit == 'vector' else '; on a GPU without it fp16 or fp32'}"
         about = f"{about.partition(':')[0]}; separate several by commas.  [default: {usual}]"
         return click.Option(names, shell_complete=completed_by(_types), help=about)
-    kind = click.Choice(one.choices) if one.choices else one.kind
-    complete = completed_by(_types) if one.name.endswith("dtype") else None
+    kind = click.Choice(option.choices) if option.choices else option.kind
+    complete = completed_by(_types) if option.name.endswith("dtype") else None
     return click.Option(names, type=kind, shell_complete=complete, help=f"{about}.")
 
 
@@ -259,7 +262,7 @@ def _size_option(size: Size) -> click.Option:
     return click.Option(names, metavar="SIZE", default=default, show_default=True, help=about)
 
 
-def _run(operation: Operation, given: dict[str, Any]) -> None:
+def _run_prediction(operation: Operation, given: dict[str, Any]) -> None:
     """Predict and show every step of the sweep, for every type and GPU."""
     from rooflens.model.predict.options import OPTIONS
     from rooflens.writing.answers import of_forecasts
@@ -267,11 +270,11 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
     output = given["output"]
     style = check_output(output, given["style"], FORMATS, "predict.html", force=given["force"])
     written = {size.name: str(given[size.name]) for size in operation.sizes}
-    cases = _cases(operation, given["dtype"], _gpus(given["gpu"]))
+    cases = _cases(operation, given["dtype"], _chosen_gpus(given["gpu"]))
     if given["measured_ms"] is not None and len(cases) > 1:
         raise UsageError("--measured-ms needs a single GPU and type", "give one `--gpu` and one `--dtype`")
     rest = {one.name: given[one.name] for one in OPTIONS if one.name not in {"gpu", "dtype"}}
-    rows, lacking = _rows(operation, written, cases, rest)
+    rows, lacking = _forecast_rows(operation, written, cases, rest)
     if not any(step.link for row in rows for _, step in row.steps):
         for name in ("link", "network_gb_per_s"):
             if given[name]:
@@ -307,9 +310,9 @@ def _cases(operation: Operation, written: str | None, gpus: list[Datasheet]) -> 
     return cases
 
 
-def _rows(
+def _forecast_rows(
     operation: Operation, written: dict[str, str], cases: list[tuple[str, Datasheet]], rest: dict[str, Any]
-) -> tuple[list[Row], list[InputError]]:
+) -> tuple[list[ForecastRow], list[InputError]]:
     """Predict on each GPU; one that lacks the type or the link is left out and named, unless it is the only one."""
     from rooflens.model.predict.forecast import swept
     from rooflens.model.predict.options import Options
@@ -325,7 +328,7 @@ def _rows(
     return rows, failures
 
 
-def _gpus(names: tuple[str, ...]) -> list[Datasheet]:
+def _chosen_gpus(names: tuple[str, ...]) -> list[Datasheet]:
     """Find GPUs by short name or a part of their name, each once.
 
     Raises:

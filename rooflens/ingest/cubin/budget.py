@@ -30,11 +30,11 @@ MOST: Mapping[str, int] = {
 """What is counted -> the limit for one report. The comments give the maximum over 67 reports with code."""
 
 
-class TooMuchError(ValueError):
+class TooMuchCodeError(ValueError):
     """The report has more to read than real code ever has."""
 
 
-class Budget:
+class CodeBudget:
     """How much of a report may still be read."""
 
     def __init__(self) -> None:
@@ -48,4 +48,4 @@ class Budget:
         """
         self.left[what] -= amount
         if self.left[what] < 0:
-            raise TooMuchError(f"more than {MOST[what]:,} {what}")
+            raise TooMuchCodeError(f"more than {MOST[what]:,} {what}")

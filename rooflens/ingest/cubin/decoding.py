@@ -92,7 +92,7 @@ _REGISTERS, _WITH_UNIFORM, _SECOND_LAST = 1, frozenset({6, 7}), frozenset({2, 3,
 """Kinds of operands: all are registers; bits 32 to 39 name a uniform one; b stands at the place of c."""
 
 _SIZE_AT = 73
-_BYTES = (1, 1, 2, 2, 4, 8, 16, 4)
+_WIDTH_BYTES = (1, 1, 2, 2, 4, 8, 16, 4)
 _SMALL, _LARGE = (".U8", ".S8", ".U16", ".S16"), {8: ".64", 16: ".128", 32: ".256"}
 _SIZED = frozenset({"LD", "LDG", "LDS", "LDL", "LDC", "LDCU", "ULDC", "ST", "STG", "STS", "STL", "LDGSTS"})
 _LOADS_256_BITS = 0x17E
@@ -106,7 +106,7 @@ _CONVERSIONS_OF_64_BITS = frozenset({0x110, 0x111, 0x112, 0x113})
 """From or to 64 bits, to where bit 75 is set."""
 _ADDS_64_BITS_UNIFORM, _WIDE_SUMS = 0x097, frozenset({0x025, 0x0A5})
 _CS2R, _COPY = 0x005, "LDGSTS"
-_PACKED = frozenset({"HFMA2"})
+_PACKED_OPERATIONS = frozenset({"HFMA2"})
 _MULTIPLY_ADDS = frozenset({"FFMA", "DFMA", "HFMA2", "FFMA2"})
 
 _HMMA_OF_VOLTA = 0x036
@@ -132,7 +132,7 @@ class _Operation(NamedTuple):
     slots: str
 
 
-def _table() -> dict[int, list[tuple[int, _Operation]]]:
+def _operation_table() -> dict[int, list[tuple[int, _Operation]]]:
     """Read the table: by number, each meaning with the capability from which it holds, newest first."""
     found: dict[int, list[tuple[int, _Operation]]] = {}
     for row in _OPERATIONS.strip().split("\n"):
@@ -143,7 +143,7 @@ def _table() -> dict[int, list[tuple[int, _Operation]]]:
     return {number: sorted(rows, reverse=True) for number, rows in found.items()}
 
 
-_TABLE = _table()
+_TABLE = _operation_table()
 
 
 class _Place(NamedTuple):
@@ -162,7 +162,7 @@ class _Place(NamedTuple):
     is_result: bool
 
 
-class _Form(NamedTuple):
+class _InstructionForm(NamedTuple):
     """What does not depend on the registers of an instruction: most of it, so that it is worked out once.
 
     Attributes:
@@ -194,10 +194,10 @@ _OF_FORM = 0xFFF | sum(1 << at for at in (*range(72, 81), *range(82, 87), 91))
 
 
 @lru_cache(maxsize=1 << 14)
-def _form(bits: int, capability: int) -> _Form:
+def _form(bits: int, capability: int) -> _InstructionForm:
     number, kinds = bits & 0x1FF, bits >> 9 & 7
     name, slots = next((one for since, one in _TABLE.get(number, ()) if capability >= since), _Operation("", ""))
-    bare = _Form(number, name, kinds, "", kind_of_opcode(name), capability=capability)
+    bare = _InstructionForm(number, name, kinds, "", kind_of_opcode(name), capability=capability)
     bare = bare._replace(opcode=_with_modifiers(bare, bits))
     places = [
         _Place(at, _width(bare, bits, letter), is_uniform, is_result=letter == "d" and name != _COPY)
@@ -220,7 +220,7 @@ def _form(bits: int, capability: int) -> _Form:
         places=tuple(places),
         writes=writes,
         reads=reads,
-        is_plain=name not in _TOLD_BY_MORE and number not in _WITH_TARGETS,
+        is_plain=name not in _TAKES_MORE_BITS and number not in _WITH_TARGETS,
     )
 
 
@@ -269,7 +269,7 @@ def _registers_of(slots: str, kinds: int) -> Iterator[tuple[str, int, bool]]:
             yield letter, _AT["b"], True
 
 
-def _width(form: _Form, bits: int, letter: str) -> int:
+def _width(form: _InstructionForm, bits: int, letter: str) -> int:
     """Return how many registers an operand means; the result is `d`."""
     if form.name.endswith("MMA"):
         return 4
@@ -284,7 +284,7 @@ def _width(form: _Form, bits: int, letter: str) -> int:
     return 2 if is_wide_sum or _is_of_64_bits(form, bits) or (form.number == _CS2R and is_result) else 1
 
 
-def _width_of_access(form: _Form, bits: int, letter: str) -> int:
+def _width_of_access(form: _InstructionForm, bits: int, letter: str) -> int:
     """Return how many registers an operand of an access to memory means: its address or its data."""
     if letter == "a" and form.name in _BY_ADDRESS:
         return 2 if bits >> 72 & 1 or form.name == _COPY else 1
@@ -295,16 +295,16 @@ def _width_of_access(form: _Form, bits: int, letter: str) -> int:
     return max(1, _bytes_of(form, bits) // 4)
 
 
-def _bytes_of(form: _Form, bits: int) -> int:
+def _bytes_of(form: _InstructionForm, bits: int) -> int:
     """Return how many bytes a thread reads or writes by an access to memory."""
     if form.name == _COPY:
         return 4 << (bits >> (73 if form.capability < _BLACKWELL else 74) & 3)
     if form.name == "LDSM":
         return 4 << (bits >> 72 & 3)
-    return 32 if form.number == _LOADS_256_BITS else _BYTES[bits >> _SIZE_AT & 7]
+    return 32 if form.number == _LOADS_256_BITS else _WIDTH_BYTES[bits >> _SIZE_AT & 7]
 
 
-def _is_of_64_bits(form: _Form, bits: int) -> bool:
+def _is_of_64_bits(form: _InstructionForm, bits: int) -> bool:
     if form.name in _ATOMICS:
         return bits >> _SIZE_AT & 7 in _ATOMIC_OF_64_BITS
     is_sum = form.number == _ADDS_64_BITS_UNIFORM or (form.name == "IADD" and bool(bits >> 73 & 1))
@@ -363,8 +363,8 @@ def decode(  # noqa: PLR0913 - one for each thing that is known of an instructio
         writes=writes,
         reads=reads,
         adds_to=_register_added_to(form, bits) if form.name in _MULTIPLY_ADDS else None,
-        step=_step(form, bits) if form.name in _STEPPING else None,
-        loads_constant=form.name in _PACKED and is_constant_load(bits),
+        step=_step_of_register(form, bits) if form.name in _STEPPING else None,
+        loads_constant=form.name in _PACKED_OPERATIONS and is_constant_load(bits),
         is_indexed_constant=form.name == "LDC" and bits >> _AT["a"] & _ZERO != _ZERO,
         sets_written=written,
         sets_read=read,
@@ -387,7 +387,7 @@ _BOARDS = (*range(SCOREBOARDS), None, None)
 _GUARDS = tuple(f"{'!' * (number >> 3)}P{'T' if number & 7 == _TRUE else number & 7}" for number in range(16))
 
 
-def _with_modifiers(form: _Form, bits: int) -> str:
+def _with_modifiers(form: _InstructionForm, bits: int) -> str:
     """Return an opcode with those modifiers that loops, widths and operations depend on, as far as a form has them."""
     name = form.name
     if name in _SIZED:
@@ -398,7 +398,7 @@ def _with_modifiers(form: _Form, bits: int) -> str:
     return f"{name}.{modifiers}" if modifiers else name
 
 
-def _opcode(form: _Form, bits: int) -> str:
+def _opcode(form: _InstructionForm, bits: int) -> str:
     """Return the opcode with those of its modifiers that loops, widths and operations depend on."""
     if form.name == "IMAD":
         return "IMAD.MOV" if _only_moves(form, bits) else "IMAD"
@@ -413,7 +413,7 @@ def _opcode(form: _Form, bits: int) -> str:
     return "UTCOMMA" if name == "UTCHMMA" and bits >> 48 & _ZERO != _ZERO else name
 
 
-def _only_moves(form: _Form, bits: int) -> bool:
+def _only_moves(form: _InstructionForm, bits: int) -> bool:
     """Return whether a multiply-add has two factors of zero: compilers move registers with it."""
     second = {_REGISTERS: "b", 2: "c", 3: "c"}.get(form.kinds)
     is_sum = bool(bits >> _CARRY_AT & 1)
@@ -486,18 +486,18 @@ _MODIFIERS: Mapping[str, Callable[[int], str]] = {
 _OF_WARPGROUPS: Mapping[str, Callable[[int], str]] = {"HGMMA": _of_hgmma, "IGMMA": _of_igmma, "QGMMA": _of_qgmma}
 """The same of products of four warps, whose width stands where others have an immediate."""
 
-_TOLD_BY_MORE = (
+_TAKES_MORE_BITS = (
     _OF_WARPGROUPS.keys()
     | _AT_BARRIERS
     | _MULTIPLY_ADDS
     | _STEPPING.keys()
-    | _PACKED
+    | _PACKED_OPERATIONS
     | {"IMAD", "UTCHMMA", "LDC", "DEPBAR", "WARPGROUP"}
 )
 """Operations of which bits that no form depends on tell more than registers."""
 
 
-def _target(form: _Form, bits: int, capability: int, offset: int) -> int | None:
+def _target(form: _InstructionForm, bits: int, capability: int, offset: int) -> int | None:
     """Return where an instruction may jump to, or where threads meet again."""
     if form.number == _MEETING:
         return offset + INSTRUCTION_BYTES + 4 * _signed(bits >> _TARGET_AT, _MEETING_BITS)
@@ -514,13 +514,13 @@ def _signed(number: int, width: int) -> int:
     return number - (1 << width) if number >> width - 1 else number
 
 
-def _may_fall_through(form: _Form, bits: int) -> bool:
+def _may_fall_through(form: _InstructionForm, bits: int) -> bool:
     """Return whether a jump may not be taken though it runs under no predicate: it has a condition of its own."""
     has_predicate, kind, is_any = bits >> 87 & 7 != _TRUE, bits >> 32 & 3, bits >> 84 & 1
     return has_predicate or form.kinds == 2 or kind > 1 or (kind == 1 and bool(is_any))
 
 
-def _register_added_to(form: _Form, bits: int) -> int | None:
+def _register_added_to(form: _InstructionForm, bits: int) -> int | None:
     """Return the register that a multiply-add adds to; None if that is zero, a constant or uniform."""
     if form.kinds in _SECOND_LAST:
         return None
@@ -528,7 +528,7 @@ def _register_added_to(form: _Form, bits: int) -> int | None:
     return None if number == _ZERO else number
 
 
-def _step(form: _Form, bits: int) -> int | None:
+def _step_of_register(form: _InstructionForm, bits: int) -> int | None:
     """Return what an instruction adds to a register of its own; None if it is no such sum."""
     has_third = _STEPPING[form.name]
     if form.kinds != _IMMEDIATE or (has_third and bits >> _NEGATED_AT & 0b101):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from struct import Struct
 from typing import NamedTuple
 
-from rooflens.ingest.cubin.budget import NAME_BYTES, RELOCATIONS, Budget
+from rooflens.ingest.cubin.budget import NAME_BYTES, RELOCATIONS, CodeBudget
 
 _MAGIC = b"\x7fELF\x02\x01"
 """ELF, 64 bits, little-endian: what every cubin is."""
@@ -30,7 +30,7 @@ _ABI, _OLD_ABI = 7, 51
 """Offset of the ABI version, and the last version of CUDA 12; later versions keep the GPU elsewhere in the flags."""
 
 
-class Section(NamedTuple):
+class ElfSection(NamedTuple):
     """Offset and length of a section, in bytes from the start of the cubin."""
 
     start: int
@@ -49,7 +49,7 @@ class Cubin:
         ValueError, LookupError, struct.error: The data is no cubin, or damaged; other methods raise these too.
     """
 
-    def __init__(self, data: bytes, budget: Budget) -> None:
+    def __init__(self, data: bytes, budget: CodeBudget) -> None:
         machine, offset, flags, row_bytes, count, names = _HEADER.unpack_from(data)
         if not data.startswith(_MAGIC) or machine != _NVIDIA or offset > len(data):
             raise ValueError("not a cubin")
@@ -59,7 +59,9 @@ class Cubin:
         """Compute capability that the code is compiled for: 90 for 9.0."""
         rows = [_SECTION.unpack_from(data, offset + number * row_bytes) for number in range(count)]
         texts = rows[names][2]
-        self._sections = {self._text(texts + name): Section(start, start + length) for name, _, start, length in rows}
+        self._sections = {
+            self._string_at(texts + name): ElfSection(start, start + length) for name, _, start, length in rows
+        }
 
     def section(self, name: bytes) -> bytes | None:
         """Return the bytes of a section; None if the file has no such section."""
@@ -70,11 +72,11 @@ class Cubin:
         """Return the names of all functions."""
         return [name.removeprefix(_TEXT) for name in self._sections if name.startswith(_TEXT)]
 
-    def code(self, function: bytes) -> Section | None:
+    def code(self, function: bytes) -> ElfSection | None:
         """Return where the instructions of a function are; None if the file has no code for it."""
         return self._sections.get(_TEXT + function)
 
-    def bytes_of(self, section: Section, offset: int, count: int) -> bytes:
+    def bytes_of(self, section: ElfSection, offset: int, count: int) -> bytes:
         """Return `count` bytes of a section from an offset; fewer at its end."""
         start = section.start + offset
         return self._data[start : min(start + count, section.end)]
@@ -95,9 +97,9 @@ class Cubin:
 
     def _symbol(self, number: int) -> bytes:
         (name,) = _SYMBOL.unpack_from(self._data, self._sections[b".symtab"].start + number * _SYMBOL.size)
-        return self._text(self._sections[b".strtab"].start + name)
+        return self._string_at(self._sections[b".strtab"].start + name)
 
-    def _text(self, start: int) -> bytes:
+    def _string_at(self, start: int) -> bytes:
         end = self._data.index(0, start)
         self._budget.take(NAME_BYTES, end - start)
         return self._data[start:end]

@@ -14,13 +14,13 @@ from rooflens.ingest.metrics.stored import Kind
 
 INSTRUCTION_BYTES = 16
 
-_LOADS = frozenset({0x180, 0x181, 0x1AE})
+_LOAD_OPCODES = frozenset({0x180, 0x181, 0x1AE})
 """LD, LDG, and LDGSTS (a copy to shared memory)."""
 _STORES = frozenset({0x185, 0x186, 0x18A, 0x18B, 0x18E, 0x1A8, 0x1A9})
 """ST, STG, atomics and reductions: all of them write."""
 _HFMA2, _HFMA2_MMA = 0x31, 0x35
 
-_PACKED: Mapping[int, frozenset[int]] = {
+_PACKED_OPCODES: Mapping[int, frozenset[int]] = {
     **dict.fromkeys((70, 72, 75, 80, 86, 87, 89, 90), frozenset({_HFMA2, _HFMA2_MMA})),
     **dict.fromkeys((100, 101, 103, 110, 120, 121), frozenset({_HFMA2})),
 }
@@ -39,12 +39,12 @@ def kind_of(instruction: bytes, capability: int) -> Kind | None:
         instruction: Its 16 bytes.
         capability: Compute capability that it is compiled for: 90 for 9.0.
     """
-    packed = _PACKED.get(capability)
+    packed = _PACKED_OPCODES.get(capability)
     if packed is None or len(instruction) < INSTRUCTION_BYTES:
         return None
     bits = int.from_bytes(instruction, "little")
     operation = bits & 0x1FF
-    if operation in _LOADS:
+    if operation in _LOAD_OPCODES:
         return "load"
     if operation in _STORES:
         return "store"

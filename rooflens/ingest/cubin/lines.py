@@ -14,7 +14,7 @@ from struct import Struct
 from typing import NamedTuple, TypeAlias
 
 from rooflens.format import as_unicode
-from rooflens.ingest.cubin.budget import FILE_NAME_BYTES, FILES, ROWS, TABLE_BYTES, Budget
+from rooflens.ingest.cubin.budget import FILE_NAME_BYTES, FILES, ROWS, TABLE_BYTES, CodeBudget
 from rooflens.ingest.cubin.elf import Cubin
 
 _TABLE = b".debug_line"
@@ -23,8 +23,8 @@ _UNIT = Struct("<IHI")
 _HEADER = Struct("<BxbBB")
 """Bytes of the shortest instruction, smallest line step, number of line steps, and the first special opcode."""
 _LENGTH_BYTES = 4
-_VERSION = 2
-_ADDRESS = Struct("<Q")
+_LINE_TABLE_VERSION = 2
+_ADDRESS_STRUCT = Struct("<Q")
 _ADVANCE = Struct("<H")
 
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 8, 9
@@ -51,7 +51,7 @@ class Mark(NamedTuple):
 class LineTables(NamedTuple):
     """The line table of each function, by its mangled name, and the marks of files that have lines."""
 
-    of: Mapping[bytes, Lines]
+    of: Mapping[bytes, SourceLines]
     marks: Mapping[str, Mark]
 
 
@@ -76,7 +76,7 @@ class _Unit(NamedTuple):
     files: Sequence[tuple[bytes, bytes, Mark]]
 
 
-class _Row(NamedTuple):
+class _LineRow(NamedTuple):
     """A row of a line table.
 
     Attributes:
@@ -90,7 +90,7 @@ class _Row(NamedTuple):
     caller: int
 
 
-class Lines:
+class SourceLines:
     """Source lines of a function's instructions, by offset in the function."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Lines:
         self._first = 0
         self._starts: list[int] = []
 
-    def add(self, row: _Row) -> None:
+    def add(self, row: _LineRow) -> None:
         """Add a row of the line table: the first at an offset says the place, later ones the calls inlined there."""
         self._places.setdefault(row.offset, row.place)
         if row.place is None:
@@ -113,20 +113,20 @@ class Lines:
 
     def at(self, offset: int) -> Place | None:
         """Return the file and the line of an instruction; None if unknown."""
-        place = self._places.get(self._start(offset))
+        place = self._places.get(self._first_row(offset))
         return place if place and 0 < place[1] <= _MOST_LINE else None
 
     def path(self, offset: int) -> tuple[Place, ...]:
         """Return where an instruction stands: the calls that inlined it, outermost first, and its own place."""
         path: list[Place] = []
-        at = self._innermost.get(self._start(offset), -1)
+        at = self._innermost.get(self._first_row(offset), -1)
         while at >= 0 and len(path) < _MOST_INLINED:
             place, caller = self._calls[at]
             path.append(place)
             at = caller if caller < at else -1  # a caller stands before what was inlined at it
         return tuple(path[::-1]) if all(0 < line <= _MOST_LINE for _, line in path) else ()
 
-    def _start(self, offset: int) -> int:
+    def _first_row(self, offset: int) -> int:
         """Return where the rows begin that hold at an offset; -1 before the first."""
         if not self._starts:
             self._starts = sorted(self._places)
@@ -139,14 +139,14 @@ def file_name(name: bytes) -> str:
     return as_unicode(name.decode("utf-8", "surrogateescape"))[:_LONGEST_NAME]
 
 
-def read_lines(cubin: Cubin, budget: Budget) -> LineTables:
+def read_lines(cubin: Cubin, budget: CodeBudget) -> LineTables:
     """Read the line table of each function; empty if the cubin has no table.
 
     Raises:
         TooMuchError: The budget is exceeded.
         ValueError, IndexError, struct.error: The table is damaged, or holds something unknown.
     """
-    found: dict[bytes, Lines] = {}
+    found: dict[bytes, SourceLines] = {}
     marks: dict[str, Mark] = {}
     data = cubin.section(_TABLE) or b""
     # Charged before reading: a section header can claim any size.
@@ -158,16 +158,16 @@ def read_lines(cubin: Cubin, budget: Budget) -> LineTables:
         program = _Program(unit, functions, budget)
         for function, row in program.rows():
             if function not in found:
-                found[function] = Lines()
+                found[function] = SourceLines()
             found[function].add(row)
         marks |= program.marks
         start += len(unit.data)
     return LineTables(found, marks)
 
 
-def _unit(section: bytes, start: int, budget: Budget) -> _Unit:
+def _unit(section: bytes, start: int, budget: CodeBudget) -> _Unit:
     length, version, header_bytes = _UNIT.unpack_from(section, start)
-    if version != _VERSION:
+    if version != _LINE_TABLE_VERSION:
         raise ValueError("another version of line tables")
     data = section[start : start + _LENGTH_BYTES + length]
     if len(data) != _LENGTH_BYTES + length:
@@ -180,13 +180,13 @@ def _unit(section: bytes, start: int, budget: Budget) -> _Unit:
     folders = [b""]
     while data[at]:
         budget.take(FILES)
-        folder, at = _text(data, at)
+        folder, at = _string_at(data, at)
         folders.append(folder)
     at += 1
     files = [(b"", b"", Mark())]
     while data[at]:
         budget.take(FILES)
-        name, at = _text(data, at)
+        name, at = _string_at(data, at)
         folder_number, at = _unsigned(data, at)
         byte_count, at = _unsigned(data, _skipped(data, at))  # behind the time of its last change
         files.append((folders[folder_number], name, Mark(byte_count or None)))
@@ -197,14 +197,14 @@ def _unit(section: bytes, start: int, budget: Budget) -> _Unit:
 class _Program:
     """The state machine that runs a table's program."""
 
-    def __init__(self, unit: _Unit, functions: Mapping[int, bytes], budget: Budget) -> None:
+    def __init__(self, unit: _Unit, functions: Mapping[int, bytes], budget: CodeBudget) -> None:
         self._unit = unit
         self._functions = functions
         self._budget = budget
         self._names: dict[int, str] = {}
         self.marks: dict[str, Mark] = {}
 
-    def rows(self) -> Iterator[tuple[bytes, _Row]]:
+    def rows(self) -> Iterator[tuple[bytes, _LineRow]]:
         """Yield the rows of each function."""
         data, unit, take = self._unit.data, self._unit, self._budget.take
         end, first_short = len(data), unit.first_short
@@ -219,7 +219,7 @@ class _Program:
                     offset += steps * unit.least_bytes
                     line += unit.line_base + line_step
                 take(ROWS)
-                yield function, _Row(offset, (self._names.get(file) or self._name(file), line), caller)
+                yield function, _LineRow(offset, (self._names.get(file) or self._file_name(file), line), caller)
             elif code == _ADVANCE_LINE:
                 step, at = _signed(data, at)
                 line += step
@@ -228,7 +228,7 @@ class _Program:
                 at, code = start + length, data[start]
                 if code == _END_SEQUENCE:
                     take(ROWS)
-                    yield function, _Row(offset, None, 0)
+                    yield function, _LineRow(offset, None, 0)
                     function, offset, file, line, caller = b"", 0, 1, 1, 0
                 elif code == _SET_ADDRESS:
                     function = self._function(start + 1, is_second=bool(function or offset))
@@ -268,7 +268,7 @@ class _Program:
             at = _skipped(data, at)
         return 0, at
 
-    def _name(self, number: int) -> str:
+    def _file_name(self, number: int) -> str:
         """Return folder and name of a file, joined on demand: few files of the header have rows."""
         if number not in self._names:
             folder, name, mark = self._unit.files[number]
@@ -278,7 +278,7 @@ class _Program:
         return self._names[number]
 
 
-def _text(data: bytes, at: int) -> tuple[bytes, int]:
+def _string_at(data: bytes, at: int) -> tuple[bytes, int]:
     end = data.index(0, at)
     return data[at:end], end + 1
 

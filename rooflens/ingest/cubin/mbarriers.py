@@ -22,7 +22,7 @@ _ZERO, _WORD, _BLACKWELL = 0xFF, 0xFFFFFFFF, 100
 _INITIALISES, _UPPER_HALVES, _CARRY, _OF_64_BITS = 0x1B2, frozenset({0x027, 0x0A6}), 74, 2
 _OF_BYTES, _TO_SHARED = 0x1BA, 73
 _TRUTH_TABLE, _AND, _BLOCK_BEFORE = 72, 0xC0, 0x654
-_ADDRESS = 0xFFFFF8
+_ADDRESS_MASK = 0xFFFFF8
 """The bits of a barrier's address in a block's shared memory; before them stands which block of a cluster it is."""
 
 
@@ -88,8 +88,8 @@ class _Bits:
                 return None
 
 
-def _scaled(one: Linear, factor: int) -> Linear:
-    return Linear(one.constant * factor & _WORD, tuple((register, by * factor) for register, by in one.terms))
+def _scaled(linear: Linear, factor: int) -> Linear:
+    return Linear(linear.constant * factor & _WORD, tuple((register, by * factor) for register, by in linear.terms))
 
 
 def _total(parts: Iterable[Linear]) -> Linear:
@@ -158,7 +158,7 @@ def _masked(bits: _Bits, *, is_uniform: bool) -> Linear | None:
     """Return `LOP3` that keeps an address and clears which block of a cluster it is in; None for others."""
     values = bits.operands(is_uniform=is_uniform)
     is_and = values is not None and not values[1].terms and bits.at(_TRUTH_TABLE, 8) == _AND
-    return values[0] if values and is_and and values[1].constant & _ADDRESS == _ADDRESS else None
+    return values[0] if values and is_and and values[1].constant & _ADDRESS_MASK == _ADDRESS_MASK else None
 
 
 def _with_block(bits: _Bits, *, is_uniform: bool) -> Linear | None:

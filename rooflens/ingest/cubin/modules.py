@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Protocol
 
-from rooflens.ingest.cubin.budget import CODE_BYTES, SOURCE_BYTES, Budget, TooMuchError
-from rooflens.ingest.cubin.elf import Cubin, Section
+from rooflens.ingest.cubin.budget import CODE_BYTES, SOURCE_BYTES, CodeBudget, TooMuchCodeError
+from rooflens.ingest.cubin.elf import Cubin, ElfSection
 from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES, kind_of
 from rooflens.ingest.cubin.lines import LineTables, Mark, Place, file_name, read_lines
 from rooflens.ingest.messages.messages import decode
@@ -25,7 +25,7 @@ _LONGEST_NAME = 100
 """Longest part of a kernel name that a note shows."""
 
 
-class Bytes(Protocol):
+class ByteSource(Protocol):
     """The bytes of a report, in memory or in a file."""
 
     def __getitem__(self, part: slice, /) -> bytes: ...
@@ -39,18 +39,18 @@ class Modules:
         places: Start and end of each message about a module, in the order of the file.
     """
 
-    def __init__(self, data: Bytes, places: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, data: ByteSource, places: Iterable[tuple[int, int]]) -> None:
         self.notes: list[str] = []
         """Why code could not be read: a note per module, with its first kernel; a last note counts those left out."""
-        self.budget = Budget()
+        self.budget = CodeBudget()
         self._messages: defaultdict[int, list[Any]] = defaultdict(list)
-        self._found: dict[int, Module | TooMuchError | None] = {}
+        self._found: dict[int, Module | TooMuchCodeError | None] = {}
         self._note_count = 0
-        self._left_out: TooMuchError | None = None
+        self._left_out: TooMuchCodeError | None = None
         for start, end in places:
             try:
                 self.budget.take(CODE_BYTES, end - start)
-            except TooMuchError as error:
+            except TooMuchCodeError as error:
                 self._left_out = error
                 self._messages.clear()
                 break
@@ -70,13 +70,13 @@ class Modules:
         message = decode("SourceData", source)
         reference = 0 if message is None else message.Reference
         if reference not in self._found:
-            self._found[reference] = self._read(reference, kernel)
+            self._found[reference] = self._read_module(reference, kernel)
         found = self._found[reference]
-        if isinstance(found, TooMuchError):
+        if isinstance(found, TooMuchCodeError):
             raise found
         return found
 
-    def _read(self, reference: int, kernel: str) -> Module | TooMuchError | None:
+    def _read_module(self, reference: int, kernel: str) -> Module | TooMuchCodeError | None:
         """Combine the messages about a module and read it; if that fails, None or the error, mostly with a note."""
         name = kernel if len(kernel) <= _LONGEST_NAME else f"{kernel[: _LONGEST_NAME - 1]}…"
         messages = self._messages.pop(reference, ())
@@ -88,21 +88,23 @@ class Modules:
                 return None  # programs profiled together may use one reference for two modules
             cubin = Cubin(binaries.pop(), self.budget)
             lines = read_lines(cubin, self.budget)
-        except TooMuchError as error:
-            self._note(f"the code of kernel `{name}` cannot be read: {error}; source lines are missing")
+        except TooMuchCodeError as error:
+            self._add_note(f"the code of kernel `{name}` cannot be read: {error}; source lines are missing")
             return error
         except _DAMAGE:
-            self._note(f"the code of kernel `{name}` is damaged, or of an unknown form: source lines may be missing")
+            self._add_note(
+                f"the code of kernel `{name}` is damaged, or of an unknown form: source lines may be missing"
+            )
             return None
         functions = {one.Address: one.Name for message in messages for one in message.Functions.Functions}
         try:
-            files = self._files(messages)
-        except TooMuchError as error:
-            self._note(f"the source files of kernel `{name}` cannot be read: {error}; text of lines is missing")
+            files = self._source_texts(messages)
+        except TooMuchCodeError as error:
+            self._add_note(f"the source files of kernel `{name}` cannot be read: {error}; text of lines is missing")
             files = {}
         return Module(cubin, lines, functions, files)
 
-    def _note(self, note: str) -> None:
+    def _add_note(self, note: str) -> None:
         self._note_count += 1
         if self._note_count <= _MOST_NOTES:
             self.notes.append(note)
@@ -111,7 +113,7 @@ class Modules:
                 f"further code cannot be read; notes left out: {self._note_count - _MOST_NOTES:,}"
             ]
 
-    def _files(self, messages: Iterable[Any]) -> dict[str, str]:
+    def _source_texts(self, messages: Iterable[Any]) -> dict[str, str]:
         found: dict[str, str] = {}
         for file in chain.from_iterable(message.Files.Files for message in messages):
             text = file.Text
@@ -174,7 +176,7 @@ class Listing:
         self._module = module
         self._functions = functions
         self._starts = sorted(functions)
-        self._codes: dict[bytes, Section | None] = {}
+        self._codes: dict[bytes, ElfSection | None] = {}
         self.capability = module.cubin.capability
         """Compute capability that the code is compiled for: 90 for 9.0."""
 
@@ -189,11 +191,11 @@ class Listing:
 
     def code(self, address: int) -> bytes | None:
         """Return the bytes of the instruction at an address; fewer at the end of the code, None outside any code."""
-        function, offset = self._place(address)
+        function, offset = self._function_at(address)
         section = self._code(function)
         return self._module.cubin.bytes_of(section, offset, INSTRUCTION_BYTES) if section else None
 
-    def _code(self, function: bytes) -> Section | None:
+    def _code(self, function: bytes) -> ElfSection | None:
         if function not in self._codes:
             self._codes[function] = self._module.cubin.code(function)
         return self._codes[function]
@@ -207,7 +209,7 @@ class Listing:
         section, lines, bytes_of = None, None, self._module.cubin.bytes_of
         for address in addresses:
             if address >= end:
-                function, offset = self._place(address)
+                function, offset = self._function_at(address)
                 start, section, lines = address - offset, self._code(function), self._module.lines.of.get(function)
                 following = bisect_right(self._starts, address)
                 end = self._starts[following] if following < len(self._starts) else addresses.stop
@@ -217,7 +219,7 @@ class Listing:
 
     def line(self, address: int) -> tuple[str, int] | None:
         """Return the file and the line that an instruction was compiled from."""
-        function, offset = self._place(address)
+        function, offset = self._function_at(address)
         lines = self._module.lines.of.get(function)
         return lines.at(offset) if lines else None
 
@@ -229,7 +231,7 @@ class Listing:
         """Return the lines of a source file; none if it is not embedded."""
         return self._module.source_lines(file)
 
-    def _place(self, address: int) -> tuple[bytes, int]:
+    def _function_at(self, address: int) -> tuple[bytes, int]:
         """Return the function that contains an address, and the offset in it; no name before the first function."""
         index = bisect_right(self._starts, address) - 1
         return (self._functions[self._starts[index]], address - self._starts[index]) if index >= 0 else (b"", 0)

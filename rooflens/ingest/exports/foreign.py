@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from rooflens.errors import InputError
-from rooflens.failures import said_of
+from rooflens.failures import failure_of
 from rooflens.foreign import by_lines, foreign_content
 from rooflens.ingest.exports.tables import header_of, open_text
 
@@ -19,7 +19,7 @@ _SAMPLE_BYTES = 4096
 _RAW = "export it with `ncu --import REPORT --page raw --csv --print-units base`"
 _PROFILE = "`ncu --csv --page raw --print-units base PROGRAM` prints a table"
 
-_KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
+_KIND_PATTERNS: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(
             r"==ERROR==\s*(?P<said>.+)|==WARNING==\s*(?P<none>No kernels were profiled.*)|(?P<named>ERR_NVGPUCTRPERM.*)"
@@ -61,7 +61,9 @@ def is_known(head: bytes) -> bool:
     if stream.encoding.startswith("utf-8") and b"\0" in head[:_SAMPLE_BYTES]:
         return False
     lines = [line[:_LONGEST_LINE] for line in islice(stream, _MOST_LINES)]
-    return any(pattern.search(line) for line in lines for pattern, _, _ in _KINDS) or by_lines(lines) is not None
+    return (
+        any(pattern.search(line) for line in lines for pattern, _, _ in _KIND_PATTERNS) or by_lines(lines) is not None
+    )
 
 
 def refusal(data: bytes) -> InputError:
@@ -70,17 +72,17 @@ def refusal(data: bytes) -> InputError:
         return InputError("the file is empty", "profile again, or copy it again")
     lines = [line[:_LONGEST_LINE] for line in islice(open_text(data), _MOST_LINES)]
     if any(header_of(line) for line in lines):
-        said = _first_group(_KINDS[0][0], lines)
+        said = _first_group(_KIND_PATTERNS[0][0], lines)
         return InputError(
             "the export holds no launches", f"ncu said: {said}" if said else "check ncu's filters, and export again"
         )
     if (other := foreign_content(data[:_SAMPLE_BYTES]) or by_lines(lines)) is not None and _first_group(
-        _KINDS[0][0], lines
+        _KIND_PATTERNS[0][0], lines
     ) is None:
         return InputError(f"not an Nsight Compute report, but {other.what}", other.instead)
-    if causes := _first_group(_KINDS[0][0], lines) and said_of("".join(lines)):
+    if causes := _first_group(_KIND_PATTERNS[0][0], lines) and failure_of("".join(lines)):
         return InputError(f"ncu profiled nothing: {causes[0][0]}", causes[0][1])
-    for pattern, what, hint in _KINDS:
+    for pattern, what, hint in _KIND_PATTERNS:
         if (said := _first_group(pattern, lines)) is not None:
             return InputError(what.format(said=said), hint)
     return InputError("not an Nsight Compute export: it has no table of kernels and metrics", _RAW)

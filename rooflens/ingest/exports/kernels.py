@@ -119,7 +119,7 @@ def identified(cells: Sequence[str], header: Header) -> ExportedKernel:
     kernel = ExportedKernel(function_of(bounded_name(signature)), signature)
     if number := cell(ID):
         kernel.launch = (number, signature, *(held_once(cell(name)) for name in _LAUNCH))
-    if signature.casefold() in _WORKLOADS and not _sizes(cell(BLOCK)):
+    if signature.casefold() in _WORKLOADS and not _three_sizes(cell(BLOCK)):
         kernel.workload = _WORKLOADS[signature.casefold()]
     if name := cell(PROCESS):
         kernel.process_name = name
@@ -127,8 +127,8 @@ def identified(cells: Sequence[str], header: Header) -> ExportedKernel:
     launches = cell(INVOCATIONS).translate(_UNGROUPED)
     if launches.isascii() and launches.isdigit() and len(launches) < _MOST_DIGITS:
         kernel.launches = max(1, int(launches))
-    kernel.nvtx_range = _ranges(cells[place] for place in header.range_columns if place < len(cells))
-    for what, sizes in (("block", _sizes(cell(BLOCK))), ("grid", _sizes(cell(GRID)))):
+    kernel.nvtx_range = _range_path(cells[place] for place in header.range_columns if place < len(cells))
+    for what, sizes in (("block", _three_sizes(cell(BLOCK))), ("grid", _three_sizes(cell(GRID)))):
         names = (f"launch__{what}_dim_{axis}" for axis in _AXES)
         kernel.numbers.update(zip(names, map(float, sizes), strict=False))
         if sizes:
@@ -176,7 +176,7 @@ def _mangled_function(symbol: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _sizes(cell: str) -> tuple[int, ...]:
+def _three_sizes(cell: str) -> tuple[int, ...]:
     """Read `(32, 4, 1)`; empty unless three sizes are given."""
     parts = [part.strip().translate(_UNGROUPED) for part in cell.strip("() ").split(", ")]
     sizes = tuple(int(part) for part in parts if part.isascii() and part.isdigit() and len(part) < _MOST_DIGITS)
@@ -193,12 +193,12 @@ def _add_device(kernel: ExportedKernel, device: str, capability: str) -> None:
         kernel.numbers[f"{_CC}_major"], kernel.numbers[f"{_CC}_minor"] = float(found[1]), float(found[2])
 
 
-def _ranges(cells: Iterable[str]) -> str | None:
+def _range_path(cells: Iterable[str]) -> str | None:
     """Join the names of the open NVTX ranges, outermost first; the default domain is not named."""
-    return "/".join(_range(found) for cell in cells for found in _RANGE.findall(cell)) or None
+    return "/".join(_range_name(found) for cell in cells for found in _RANGE.findall(cell)) or None
 
 
-def _range(shown: str) -> str:
+def _range_name(shown: str) -> str:
     """Read domain and name of one range; both may be empty, and the name may contain colons."""
     domain, *rest = shown.split(":")
     others = len(rest) - _FIELDS_OF_RANGE

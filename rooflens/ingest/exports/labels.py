@@ -8,7 +8,7 @@ from rooflens.ingest.exports.units import Dimension, dimension_of
 from rooflens.model.counters.labels import metrics_of
 
 _METRIC = re.compile(r"[a-z][\w.:]*_[\w.:]*")
-_LONGEST = 300
+_LONGEST_LABEL = 300
 _RATES = frozenset({"pct", "time", "byte/s", "hz"})
 
 
@@ -17,7 +17,7 @@ def metric_of(label: str, unit: str) -> str | None:
 
     Rows printed for `--metrics` carry the metric's own name.
     """
-    if len(label) > _LONGEST:
+    if len(label) > _LONGEST_LABEL:
         return None
     if "__" in label or _METRIC.fullmatch(label):
         return label

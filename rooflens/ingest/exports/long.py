@@ -12,8 +12,8 @@ from msgspec import Struct, field
 from rooflens.format import some
 from rooflens.ingest.exports.kernels import ExportedKernel, identified
 from rooflens.ingest.exports.labels import metric_of
-from rooflens.ingest.exports.numbers import Printed, Style, parse, style_of
-from rooflens.ingest.exports.sentences import said_by, title_of
+from rooflens.ingest.exports.numbers import PrintedValue, Style, parse, style_of
+from rooflens.ingest.exports.sentences import metrics_of_messages, title_of
 from rooflens.ingest.exports.tables import (
     ID,
     IDENTITY,
@@ -26,7 +26,7 @@ from rooflens.ingest.exports.tables import (
     SPEEDUP_OF,
     UNIT,
     VALUE,
-    Facts,
+    ExportFacts,
     Header,
 )
 from rooflens.ingest.exports.units import is_count, power_of
@@ -63,29 +63,29 @@ class _Launch(Struct):
     busy: dict[str, float] = field(default_factory=dict)
 
 
-def long_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> list[ExportedKernel]:
+def long_kernels(header: Header, rows: Iterator[list[str]], facts: ExportFacts) -> list[ExportedKernel]:
     """Collect the launches of a table with a row per metric, in order of first appearance."""
     sample = list(islice(rows, _SAMPLE_ROWS))
-    facts.style = style_of(_printed(header, sample), facts.style)
+    facts.style = style_of(_printed_values(header, sample), facts.style)
     if UNIT not in header.columns:
         facts.is_without_units = True
-    table = _Table(header, facts)
+    table = _LongTable(header, facts)
     for cells in chain(sample, rows):
         table.add(cells)
     return table.finish()
 
 
-def _printed(header: Header, rows: Sequence[Sequence[str]]) -> Iterator[Printed]:
+def _printed_values(header: Header, rows: Sequence[Sequence[str]]) -> Iterator[PrintedValue]:
     value, unit, metric = (header.columns.get(name) for name in (VALUE, UNIT, METRIC))
     for cells in rows:
         if value is not None and value < len(cells):
             words = cells[unit].strip() if unit is not None and unit < len(cells) else ""
             name = cells[metric].strip() if metric is not None and metric < len(cells) else ""
-            yield Printed(cells[value], words == "%", is_count=is_count(name, words))
+            yield PrintedValue(cells[value], words == "%", is_count=is_count(name, words))
 
 
-class _Table:
-    def __init__(self, header: Header, facts: Facts) -> None:
+class _LongTable:
+    def __init__(self, header: Header, facts: ExportFacts) -> None:
         self._header = header
         self._facts = facts
         self._identity = [header.columns[name] for name in IDENTITY if name in header.columns]
@@ -100,8 +100,8 @@ class _Table:
         if not self._least_cells <= len(cells) <= len(self._header.names):
             self._facts.broken_rows += 1
             return
-        section, label = self._cell(cells, SECTION), self._cell(cells, METRIC)
-        rule = self._cell(cells, RULE)
+        section, label = self._cell_text(cells, SECTION), self._cell_text(cells, METRIC)
+        rule = self._cell_text(cells, RULE)
         if not label and not rule:
             return
         self._fewest, self._last_count = min(self._fewest, self._last_count), len(cells)
@@ -114,9 +114,9 @@ class _Table:
             launch.rules.add(told)
             launch.kernel.rules.append(told)
         if label:
-            self._add_metric(launch, label, self._cell(cells, UNIT), self._cell(cells, VALUE))
+            self._add_metric(launch, label, self._cell_text(cells, UNIT), self._cell_text(cells, VALUE))
 
-    def _cell(self, cells: Sequence[str], name: str) -> str:
+    def _cell_text(self, cells: Sequence[str], name: str) -> str:
         place = self._header.columns.get(name)
         return cells[place].strip() if place is not None and place < len(cells) else ""
 
@@ -126,7 +126,7 @@ class _Table:
         launch = self._launches.get(key)
         if launch is None or (not self._has_ids and shown in launch.shown):
             launch = _Launch(identified(cells, self._header))
-            if self._cell(cells, INVOCATIONS):
+            if self._cell_text(cells, INVOCATIONS):
                 name = launch.kernel.function_name
                 self._facts.merged[name] = self._facts.merged.get(name, 0) + launch.kernel.launches
             self._launches[key] = launch
@@ -154,10 +154,10 @@ class _Table:
 
     def _rule(self, cells: Sequence[str], section: str, name: str) -> Rule:
         """Read the row of a rule; its speed-up may be of the whole kernel, of one unit, or missing."""
-        decimal = self._cell(cells, SPEEDUP).replace(",", ".")  # percentages have no thousands separators
-        of, pct = self._cell(cells, SPEEDUP_OF).casefold(), parse(decimal, Style())
+        decimal = self._cell_text(cells, SPEEDUP).replace(",", ".")  # percentages have no thousands separators
+        of, pct = self._cell_text(cells, SPEEDUP_OF).casefold(), parse(decimal, Style())
         speedup_pct = pct if pct is not None and math.isfinite(pct) else None
-        message = self._cell(cells, RULE_TEXT)
+        message = self._cell_text(cells, RULE_TEXT)
         return Rule(
             identifier=name,
             section=section,
@@ -180,7 +180,7 @@ class _Table:
                 if self._facts.is_wanted(metric):
                     launch.kernel.numbers.setdefault(metric, value)
             numbers = launch.kernel.numbers
-            for metric, value in said_by(rule.message for rule in launch.kernel.rules).items():
+            for metric, value in metrics_of_messages(rule.message for rule in launch.kernel.rules).items():
                 if self._facts.is_wanted(metric):
                     numbers.setdefault(metric, value)
         if self._done and (self._facts.is_cut or self._last_count < self._fewest):

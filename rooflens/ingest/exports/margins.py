@@ -15,7 +15,7 @@ from rooflens.ingest.exports.numbers import is_number
 
 _ANCHOR = re.compile(r"(?P<margin>.*?\S)\s*(?:Section: \S|Metric Name\s+Metric Unit\s|(?<!-)-{3,}+\s++-{3,}+\s++-{3,})")
 _WORDS = ("Section: ", "Metric Name", "--- ---", "---\t---")
-_LONGEST = 120
+_LONGEST_MARGIN = 120
 _FEWEST = 2
 """So many lines must have a margin, and more than have none."""
 _BARS = "│┃║|"
@@ -36,8 +36,8 @@ def margin_of(lines: Iterable[str]) -> re.Pattern[str] | None:
 
 def _pattern(line: str) -> str:
     """Write the margin of a line as an expression; empty if it has none, or is no line of ncu's."""
-    found = _ANCHOR.match(line[: 2 * _LONGEST])
-    if found is None or len(found["margin"]) > _LONGEST or _is_of_ncu(found["margin"]):
+    found = _ANCHOR.match(line[: 2 * _LONGEST_MARGIN])
+    if found is None or len(found["margin"]) > _LONGEST_MARGIN or _is_of_ncu(found["margin"]):
         return ""
     parts = _PARTS.findall(found["margin"].lstrip())
     return r"\s*" + "".join(r"\d+" if p.isdigit() else r"\s+" if p.isspace() else re.escape(p) for p in parts)

@@ -16,7 +16,7 @@ from rooflens.model.counters.labels import BUSY
 _MOST_GROUPS = 7
 """So many groups of digits, with spaces between them, make one number at most."""
 _MOST_CELLS = 6
-_LONGEST = 300
+_LONGEST_NOTE = 300
 _EMPHASIS = str.maketrans("", "", "*`")
 _AMOUNT = re.compile(r"(?P<value>[\d.,]+(?: [\d.,]+)*) ?(?P<unit>%|[A-Za-zµμ]+(?:/[A-Za-z]+)?)?(?: ?\(.{0,100}\))?")
 _LABELLED = re.compile(r"(?P<label>\S.*?)\s\[(?P<unit>[^\[\]]{1,30})\]\s+(?P<value>[\d.,]+)")
@@ -24,7 +24,7 @@ _LABELLED = re.compile(r"(?P<label>\S.*?)\s\[(?P<unit>[^\[\]]{1,30})\]\s+(?P<val
 
 def noted(bare: str) -> tuple[str, str, str] | None:
     """Split a line into a known label, its unit and a number; None if it is another line."""
-    if len(bare) > _LONGEST:
+    if len(bare) > _LONGEST_NOTE:
         return None
     if bare.startswith("|"):
         return _of_cells([cell.strip().translate(_EMPHASIS) for cell in bare.strip("| ").split("|")])

@@ -12,7 +12,7 @@ from msgspec import Struct
 _SPACES = re.compile("(?<=\\d)[ '_\u00a0\u2009\u202f\u2019](?=\\d)")
 """Characters other than point and comma that separate groups of digits."""
 
-_NUMBER = re.compile(r"[-+]?(?P<digits>[\d.,]*\d[.,]?)(?P<power>[eE][-+]?\d{1,3})?")
+_PRINTED_NUMBER = re.compile(r"[-+]?(?P<digits>[\d.,]*\d[.,]?)(?P<power>[eE][-+]?\d{1,3})?")
 _NAN = re.compile(r"[-+]?nan(?:\(\w*\))?", re.IGNORECASE)
 _FLAG = "(!)"
 """Prefix of a value that ncu could not collect: `(!) n/a`, `(!) nan`."""
@@ -36,7 +36,7 @@ class Style(Struct, frozen=True):
     pct_digits: int = _PLAIN_DIGITS
 
 
-class Printed(Struct, frozen=True):
+class PrintedValue(Struct, frozen=True):
     """A printed value from which a table's number style can be inferred.
 
     Attributes:
@@ -49,13 +49,13 @@ class Printed(Struct, frozen=True):
     is_count: bool = False
 
 
-def style_of(values: Iterable[Printed], default: Style) -> Style:
+def style_of(values: Iterable[PrintedValue], default: Style) -> Style:
     """Infer a table's number style from its values; `default` if they are ambiguous."""
     votes: Counter[str] = Counter()
     weak: Counter[str] = Counter()
     digits = 0
     for value in values:
-        number = _number(value.text)
+        number = _number_match(value.text)
         written = number["digits"] if number else ""
         marks = [mark for mark in ".," if mark in written]
         if not marks:
@@ -86,7 +86,7 @@ def parse(text: str, style: Style, power: int = 0) -> float | None:
     own = text.replace(_FLAG, "").strip()
     if _NAN.fullmatch(own):
         return math.nan
-    number = _number(own)
+    number = _number_match(own)
     if number is None:
         return None
     mark = _decimal_of(number["digits"]) or style.decimal
@@ -99,7 +99,7 @@ def parse(text: str, style: Style, power: int = 0) -> float | None:
 
 def is_number(text: str) -> bool:
     """Return whether a text is a number, or ncu's mark for a number that could not be collected."""
-    return text.startswith(_FLAG) or text in {"n/a", "nan"} or _number(text) is not None
+    return text.startswith(_FLAG) or text in {"n/a", "nan"} or _number_match(text) is not None
 
 
 def split_instances(text: str) -> tuple[str, str | None]:
@@ -108,7 +108,7 @@ def split_instances(text: str) -> tuple[str, str | None]:
     if not bracket or not text.endswith(")"):
         return text, None
     own = own.rstrip()
-    return (own, instances[:-1]) if not own or _NUMBER.fullmatch(_SPACES.sub("", own)) else (text, None)
+    return (own, instances[:-1]) if not own or _PRINTED_NUMBER.fullmatch(_SPACES.sub("", own)) else (text, None)
 
 
 def instance_counts(instances: str, style: Style) -> dict[str, int]:
@@ -122,8 +122,8 @@ def instance_counts(instances: str, style: Style) -> dict[str, int]:
     return counts
 
 
-def _number(text: str) -> re.Match[str] | None:
-    return _NUMBER.fullmatch(_SPACES.sub("", text.replace(_FLAG, "").strip()))
+def _number_match(text: str) -> re.Match[str] | None:
+    return _PRINTED_NUMBER.fullmatch(_SPACES.sub("", text.replace(_FLAG, "").strip()))
 
 
 def _decimal_of(digits: str) -> str | None:

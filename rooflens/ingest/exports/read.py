@@ -19,14 +19,14 @@ from rooflens.ingest.exports.kernels import GPU_NAME, ExportedKernel
 from rooflens.ingest.exports.long import long_kernels
 from rooflens.ingest.exports.objects import is_counters, object_kernels
 from rooflens.ingest.exports.same import assembled, merged, once
-from rooflens.ingest.exports.tables import HEAD_BYTES, Facts, is_export, lines_of, open_text, records
+from rooflens.ingest.exports.tables import HEAD_BYTES, ExportFacts, is_export, lines_of, open_text, records
 from rooflens.ingest.exports.text import HEADER, is_text, text_rows
 from rooflens.ingest.exports.wide import wide_kernels
 from rooflens.model.counters.memory import SM_COUNTS
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of, matching_datasheets
 
 _OF_OCCUPANCY = ("launch__occupancy", "launch__waves", "sm__warps_active", "sm__maximum_warps")
-_OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
+_PEAK_SUBMETRICS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
 """Parts of metric names that say how near a unit is to its peak, whatever the GPU."""
 
 _OF_ACCESSES = (
@@ -53,7 +53,7 @@ class Export(Struct):
 
     _data: bytes
     _gpu: str | None
-    _facts: Facts
+    _facts: ExportFacts
     is_text: bool = False
     _gpu_option: str = "--gpu"
     names_gpu: bool = True
@@ -72,7 +72,7 @@ class Export(Struct):
         """
         count, known = 0, datasheet_of(self._gpu)
         try:
-            for kernel in self._named(_kernels(self._data, self._facts, is_text=self.is_text), known):
+            for kernel in self._with_gpu_names(_exported_kernels(self._data, self._facts, is_text=self.is_text), known):
                 count += 1
                 if kernel.lost is not None:
                     self._incomplete.append(f"`{kernel.function_name}` ({kernel.lost})")
@@ -143,7 +143,7 @@ class Export(Struct):
         known = f"; {those} {self._likely()}" if self._guess.likely else ""
         return f"name it with {self._gpu_option}, as `rooflens gpus` spells it{known}"
 
-    def _named(self, kernels: Iterator[ExportedKernel], known: Datasheet | None) -> Iterator[ExportedKernel]:
+    def _with_gpu_names(self, kernels: Iterator[ExportedKernel], sheet: Datasheet | None) -> Iterator[ExportedKernel]:
         """Fill in missing GPU names from the user, else with the only GPU that fits all launches."""
         for kernel in kernels:
             capability = capability_of(kernel)
@@ -155,10 +155,10 @@ class Export(Struct):
                 yield from self._guessed([kernel, *kernels])
                 return
             if GPU_NAME not in kernel.texts and self._gpu is not None:
-                self._is_unknown = known is None
-                if known and capability and known.compute_capability != capability:
+                self._is_unknown = sheet is None
+                if sheet and capability and sheet.compute_capability != capability:
                     raise InputError(
-                        f"ran on a GPU of compute capability {capability}; {self._gpu} has {known.compute_capability}",
+                        f"ran on a GPU of compute capability {capability}; {self._gpu} has {sheet.compute_capability}",
                         f"name the GPU that it ran on with {self._gpu_option}",
                     )
                 kernel.texts[GPU_NAME] = self._gpu
@@ -207,7 +207,9 @@ def read_export(
     """
     is_csv = is_export(data[:HEAD_BYTES])
     printed = not is_csv and is_text(data[:HEAD_BYTES])
-    return Export(data, gpu and displayed(gpu), Facts(is_wanted, on_read), is_text=printed, _gpu_option=gpu_option)
+    return Export(
+        data, gpu and displayed(gpu), ExportFacts(is_wanted, on_read), is_text=printed, _gpu_option=gpu_option
+    )
 
 
 def displayed(gpu: str) -> str:
@@ -226,7 +228,7 @@ def displayed(gpu: str) -> str:
     return known.names[0]
 
 
-def _kernels(data: bytes, facts: Facts, *, is_text: bool) -> Iterator[ExportedKernel]:
+def _exported_kernels(data: bytes, facts: ExportFacts, *, is_text: bool) -> Iterator[ExportedKernel]:
     """Yield each launch once, from a text, from JSON, or from all tables."""
     if is_counters(data[:HEAD_BYTES]):
         return object_kernels(data, facts)
@@ -237,7 +239,7 @@ def _kernels(data: bytes, facts: Facts, *, is_text: bool) -> Iterator[ExportedKe
     return once(kernels, facts, has_ids=True)
 
 
-def _tables(data: bytes, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
+def _tables(data: bytes, facts: ExportFacts) -> Iterator[Iterable[ExportedKernel]]:
     """Yield the launches of each table; consume a table before asking for the next."""
     for header, table in groupby(records(lines_of(data, facts), facts), itemgetter(0)):
         read = long_kernels if header.is_long else wide_kernels
@@ -246,4 +248,4 @@ def _tables(data: bytes, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
 
 def _is_telling(metric: str) -> bool:
     """Return whether a metric is useful without the GPU's peaks: a share of a peak, occupancy, or waste."""
-    return metric.startswith((*_OF_OCCUPANCY, *_OF_ACCESSES)) or any(part in metric for part in _OWN_PEAKS)
+    return metric.startswith((*_OF_OCCUPANCY, *_OF_ACCESSES)) or any(part in metric for part in _PEAK_SUBMETRICS)

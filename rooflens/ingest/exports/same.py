@@ -14,11 +14,11 @@ from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from rooflens.ingest.exports.kernels import ExportedKernel
-from rooflens.ingest.exports.tables import Facts
+from rooflens.ingest.exports.tables import ExportFacts
 
 Key = TypeVar("Key")
 
-_TIME = "gpu__time_duration.sum"
+_DURATION_METRIC = "gpu__time_duration.sum"
 _MOST_APART = 0.01
 """Durations that differ by more are of two launches; rounding to three digits has stayed below it so far."""
 
@@ -48,7 +48,7 @@ def merged(tables: Iterable[Iterable[ExportedKernel]]) -> list[ExportedKernel]:
         for kernel in table:
             before = known.get(kernel.launch) if kernel.launch else None
             if before is not None and _is_again(before, kernel):
-                _add(before, kernel)
+                _add_table_values(before, kernel)
                 continue
             kernel.index = len(found)
             found.append(kernel)
@@ -79,8 +79,8 @@ def assembled(kernels: Iterable[ExportedKernel]) -> list[ExportedKernel]:
             number, whole = heappop(runs[kind])
             if not runs[kind]:
                 del runs[kind]
-            _add(whole, kernel)
-        heappush(runs.setdefault(_kind(whole), []), (number, whole))
+            _add_table_values(whole, kernel)
+        heappush(runs.setdefault(_kind_of_launch(whole), []), (number, whole))
     return found
 
 
@@ -94,7 +94,7 @@ _MOST_KINDS = 64
 """Of more kinds of launches of one kernel only the first are looked at: one run prints one kind."""
 
 
-def _kind(kernel: ExportedKernel) -> _Kind:
+def _kind_of_launch(kernel: ExportedKernel) -> _Kind:
     return frozenset((name, n if name.startswith(_GIVEN) else None) for name, n in kernel.numbers.items())
 
 
@@ -102,23 +102,23 @@ _OF_HEADER = ("launch__grid_dim", "launch__block_dim", "device__attribute_comput
 """What the line that names a kernel says of its launch."""
 
 
-def _is_rest(one: ExportedKernel, other: ExportedKernel) -> bool:
+def _is_rest(kernel: ExportedKernel, other: ExportedKernel) -> bool:
     """Return whether each record of a launch has metrics of its own, and those in both are equal in every run."""
-    common = one.numbers.keys() & other.numbers.keys()
-    is_more = other.numbers.keys() - common and one.numbers.keys() - common
+    common = kernel.numbers.keys() & other.numbers.keys()
+    is_more = other.numbers.keys() - common and kernel.numbers.keys() - common
     return bool(is_more) and all(
-        name.startswith(_GIVEN) and one.numbers[name] == other.numbers[name] for name in common
+        name.startswith(_GIVEN) and kernel.numbers[name] == other.numbers[name] for name in common
     )
 
 
 def _is_again(before: ExportedKernel, kernel: ExportedKernel) -> bool:
     if before.numbers.keys() == kernel.numbers.keys():
         return False
-    first, second = before.numbers.get(_TIME), kernel.numbers.get(_TIME)
+    first, second = before.numbers.get(_DURATION_METRIC), kernel.numbers.get(_DURATION_METRIC)
     return first is None or second is None or abs(first - second) <= _MOST_APART * max(first, second)
 
 
-def _add(kernel: ExportedKernel, other: ExportedKernel) -> None:
+def _add_table_values(kernel: ExportedKernel, other: ExportedKernel) -> None:
     """Add another table's values of a launch; the first value of a metric stays."""
     kernel.numbers |= {**other.numbers, **kernel.numbers}
     kernel.texts |= {**other.texts, **kernel.texts}
@@ -127,7 +127,7 @@ def _add(kernel: ExportedKernel, other: ExportedKernel) -> None:
     kernel.rules = kernel.rules or other.rules
 
 
-def once(kernels: Iterable[ExportedKernel], facts: Facts, *, has_ids: bool) -> Iterator[ExportedKernel]:
+def once(kernels: Iterable[ExportedKernel], facts: ExportFacts, *, has_ids: bool) -> Iterator[ExportedKernel]:
     """Yield each launch of an export once, renumbered, and count the repeated ones.
 
     Launches are the same if their identification and all values agree, and enough of these values vary between runs. A
@@ -140,7 +140,7 @@ def once(kernels: Iterable[ExportedKernel], facts: Facts, *, has_ids: bool) -> I
 
 
 def _unseen(
-    kernels: Iterable[ExportedKernel], seen: set[tuple[object, ...]], facts: Facts, *, has_ids: bool
+    kernels: Iterable[ExportedKernel], seen: set[tuple[object, ...]], facts: ExportFacts, *, has_ids: bool
 ) -> Iterator[ExportedKernel]:
     least = _LEAST_TELLING if has_ids else _LEAST_TELLING_OF_TEXT
     for kernel in kernels:
@@ -166,7 +166,7 @@ def repeated(exports: Mapping[Key, Sequence[ExportedKernel]]) -> dict[Key, tuple
     Returns:
         For each such export, the other export, and whether the other also has all of its metrics.
     """
-    size = {key: _size(kernels) for key, kernels in exports.items()}
+    size = {key: _table_size(kernels) for key, kernels in exports.items()}
     kept: list[Key] = []
     found: dict[Key, tuple[Key, bool]] = {}
     for key in sorted(exports, key=lambda key: size[key], reverse=True):
@@ -186,10 +186,10 @@ def process_of(launch: tuple[str, ...]) -> tuple[str, ...]:
     return (number, *others[:2]) if number else launch
 
 
-def _size(kernels: Sequence[ExportedKernel]) -> tuple[int, int, int, int]:
+def _table_size(kernels: Sequence[ExportedKernel]) -> tuple[int, int, int, int]:
     """Count launches, values, digits of durations, and digits of all values."""
     values = [value for kernel in kernels for value in kernel.numbers.values()]
-    times = [kernel.numbers.get(_TIME, 0.0) for kernel in kernels]
+    times = [kernel.numbers.get(_DURATION_METRIC, 0.0) for kernel in kernels]
     return len(kernels), len(values), sum(map(_digits, times)), sum(map(_digits, values))
 
 
@@ -210,12 +210,12 @@ def _paired(
     return pairs
 
 
-def _is_same(one: ExportedKernel, other: ExportedKernel) -> bool:
+def _is_same(kernel: ExportedKernel, other: ExportedKernel) -> bool:
     """Return whether all values that both exports hold of a launch agree, and enough of them vary between runs."""
-    common = [name for name in one.numbers.keys() & other.numbers.keys() if not name.startswith(_GIVEN)]
+    common = [name for name in kernel.numbers.keys() & other.numbers.keys() if not name.startswith(_GIVEN)]
     telling = 0
     for name in common:
-        first, second = one.numbers[name], other.numbers[name]
+        first, second = kernel.numbers[name], other.numbers[name]
         if not (first and second):  # values too small for their unit print as 0.00
             continue
         digits = min(_digits(first), _digits(second))
@@ -224,7 +224,7 @@ def _is_same(one: ExportedKernel, other: ExportedKernel) -> bool:
         if abs(first - second) > 0.5 * step * (1 + 1e-6):
             return False
         telling += digits >= _TELLING_DIGITS
-    return telling >= (_LEAST_TELLING if one.numbers.keys() == other.numbers.keys() else min(1, len(common)))
+    return telling >= (_LEAST_TELLING if kernel.numbers.keys() == other.numbers.keys() else min(1, len(common)))
 
 
 def _digits(value: float) -> int:

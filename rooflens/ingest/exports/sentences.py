@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 Numbers: TypeAlias = Mapping[str, float]
 
-_LONGEST = 4_000
+_LONGEST_SENTENCE = 4_000
 _N = r"(?:\d{1,3}(?:,\d{3}){1,6}(?:\.\d{1,9})?|\d[\d.]{0,24})"
 """A number; ncu groups the digits of counts from about 2025.3 on: `8,644,608 excessive sectors`."""
 _MOST = 1e18
@@ -268,20 +268,20 @@ _TITLES: tuple[tuple[str, str], ...] = (
 
 def is_stating(message: str) -> bool:
     """Return whether a text is in the words of a rule that states a measurement, with its numbers."""
-    return any(sentence.words.search(message[:_LONGEST]) for sentence in SENTENCES)
+    return any(sentence.words.search(message[:_LONGEST_SENTENCE]) for sentence in SENTENCES)
 
 
 def title_of(message: str) -> str:
     """Return the title of a rule's result from its message; empty if unknown."""
-    return next((title for words, title in _TITLES if re.search(words, message[:_LONGEST])), "")
+    return next((title for words, title in _TITLES if re.search(words, message[:_LONGEST_SENTENCE])), "")
 
 
-def said_by(messages: Iterable[str]) -> dict[str, float]:
+def metrics_of_messages(messages: Iterable[str]) -> dict[str, float]:
     """Return the metrics that the messages of a launch's rules state."""
     found: dict[str, float] = {}
     for message in messages:
         for sentence in SENTENCES:
-            match = sentence.words.search(message[:_LONGEST])
+            match = sentence.words.search(message[:_LONGEST_SENTENCE])
             for metric, value in _values(sentence, match) if match else ():
                 found.setdefault(metric, value)
     return found

@@ -69,7 +69,7 @@ class Header(Struct, frozen=True, eq=False):
         return METRIC in self.columns
 
 
-class Facts(Struct):
+class ExportFacts(Struct):
     """What all tables of an export share, and what was left out of them.
 
     Attributes:
@@ -135,7 +135,7 @@ def open_text(data: bytes) -> io.TextIOWrapper:
     return _decoded(io.BytesIO(data), encoding_of(data))
 
 
-def lines_of(data: bytes, facts: Facts) -> Iterator[str]:
+def lines_of(data: bytes, facts: ExportFacts) -> Iterator[str]:
     """Yield the lines of a text, and tell how far it is read."""
     stream, done = io.BytesIO(data), 0
     for number, line in enumerate(_decoded(stream, encoding_of(data))):
@@ -156,11 +156,11 @@ def header_of(line: str) -> Header | None:
     start = max(line.find(_FIRST_CELLS), 0)  # the program's last output may lack a line end
     for delimiter in DELIMITERS:
         try:
-            cells = _cells([line[start:]], delimiter)
+            cells = _split_cells([line[start:]], delimiter)
         except csv.Error:
             return None
         names = tuple(cell.strip() for cell in cells)
-        columns = {_key(name): place for place, name in reversed(list(enumerate(names)))}
+        columns = {_column_key(name): place for place, name in reversed(list(enumerate(names)))}
         if METRIC in columns and VALUE not in columns and AVERAGE in columns:
             columns[VALUE] = columns[AVERAGE]
         if _is_header(columns, names):
@@ -179,7 +179,7 @@ def _is_header(columns: Mapping[str, int], names: Sequence[str]) -> bool:
     return KERNEL in columns and any("__" in name for name in names)
 
 
-def records(lines: Iterable[str], facts: Facts) -> Iterator[tuple[Header, list[str] | None]]:
+def records(lines: Iterable[str], facts: ExportFacts) -> Iterator[tuple[Header, list[str] | None]]:
     """Yield each header alone, then with the cells of each row below it; skip all other lines.
 
     Raises:
@@ -194,7 +194,7 @@ def records(lines: Iterable[str], facts: Facts) -> Iterator[tuple[Header, list[s
                 header = found
                 yield header, None
                 continue
-            cells = _cells(record, header.delimiter) if header is not None else []
+            cells = _split_cells(record, header.delimiter) if header is not None else []
             if facts.is_cut and cells:
                 cells.pop()  # the file ends within this value
             if header is not None and len(cells) > 1 and _is_row(cells, header):
@@ -205,10 +205,10 @@ def records(lines: Iterable[str], facts: Facts) -> Iterator[tuple[Header, list[s
         csv.field_size_limit(limit)
 
 
-def _records(lines: Iterable[str], facts: Facts) -> Iterator[list[str]]:
+def _records(lines: Iterable[str], facts: ExportFacts) -> Iterator[list[str]]:
     """Join lines of cells with line breaks; drop the profiler's messages, and rows whose quotes never close.
 
-    An open last row is closed at the end of the file, and `Facts.is_cut` is set.
+    An open last row is closed at the end of the file, and `ExportFacts.is_cut` is set.
     """
     held: list[str] = []
     for line in lines:
@@ -241,7 +241,7 @@ def _starts_anew(line: str, held: Sequence[str]) -> bool:
     )
 
 
-def _cells(lines: Sequence[str], delimiter: str) -> list[str]:
+def _split_cells(lines: Sequence[str], delimiter: str) -> list[str]:
     return next(csv.reader(lines, delimiter=delimiter, skipinitialspace=True), [])
 
 
@@ -255,5 +255,5 @@ def _is_row(cells: Sequence[str], header: Header) -> bool:
     return not number or number.isdigit()
 
 
-def _key(name: str) -> str:
+def _column_key(name: str) -> str:
     return name if "__" in name else " ".join(name.casefold().replace("_", " ").split())

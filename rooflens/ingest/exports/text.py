@@ -42,17 +42,17 @@ from rooflens.ingest.exports.tables import (
     STREAM,
     UNIT,
     VALUE,
-    Facts,
+    ExportFacts,
     Header,
     lines_of,
     open_text,
 )
 
-_COLUMNS = (
+_EXPORT_COLUMNS = (
     *(ID, PROCESS_ID, PROCESS, HOST, KERNEL, CONTEXT, STREAM, BLOCK, GRID, DEVICE, CC),
     *(SECTION, METRIC, UNIT, VALUE, RULE, RULE_TEXT, SPEEDUP_OF, SPEEDUP, INVOCATIONS),
 )
-HEADER = Header(_COLUMNS, ",", {name: place for place, name in enumerate(_COLUMNS)})
+HEADER = Header(_EXPORT_COLUMNS, ",", {name: place for place, name in enumerate(_EXPORT_COLUMNS)})
 """The columns of the rows: those of a details page, without a rule's type."""
 
 _MARKUP = re.compile(
@@ -61,15 +61,15 @@ _MARKUP = re.compile(
     r"|^\s*(?:(?:>|//)(?: |$))+"  # quotes, comments
 )
 _SPACES = str.maketrans({"\u00a0": " ", "\u2007": " ", "\u200b": "", **dict.fromkeys("│┃║", "|")})
-_SIZES = r"\([\d.,'\u202f ]+\)"
-_KERNEL = re.compile(
+_SIZES_TEXT = r"\([\d.,'\u202f ]+\)"
+_KERNEL_LINE = re.compile(
     r"(?P<name>\S.*?)(?:, (?P<time>\d{4}-\w{1,12}-\d\d \d\d:\d\d:\d\d))?"
-    rf"(?: (?P<grid>{_SIZES}) ?x ?(?P<block>{_SIZES}))?"
+    rf"(?: (?P<grid>{_SIZES_TEXT}) ?x ?(?P<block>{_SIZES_TEXT}))?"
     r",\s+Context (?P<context>[\d.,]+)(?=,\s+(?:Stream|Device|CC) )(?:,\s+Stream (?P<stream>[\w.,]*\w))?"
     r"(?:,\s+Device (?P<device>\d+))?(?:,\s+CC (?P<cc>\d+[.,]\d+))?(?:,\s+Invocations (?P<launches>[\d.,]+))?\s*"
 )
 _SUMMED = re.compile(
-    rf"(?P<name>\S.*?)(?: (?P<grid>{_SIZES}) ?x ?(?P<block>{_SIZES}))?(?:,\s+Device (?P<device>\d+))?"
+    rf"(?P<name>\S.*?)(?: (?P<grid>{_SIZES_TEXT}) ?x ?(?P<block>{_SIZES_TEXT}))?(?:,\s+Device (?P<device>\d+))?"
     r"(?:,\s+CC (?P<cc>\d+[.,]\d+))?,\s+Invocations (?P<launches>[\d.,]+)\s*"
 )
 """A kernel of a summary over launches (`--print-summary`), since 2023."""
@@ -153,7 +153,7 @@ class _Kernel(Struct):
     first: str = ""
 
 
-class _Table(Struct):
+class _OpenTable(Struct):
     """A table that is being read.
 
     Attributes:
@@ -176,9 +176,9 @@ def is_text(head: bytes) -> bool:
     if _is_bare(head):
         return not _is_binary(head) and _is_noted(head)
     has_section = has_table = False
-    for line in _lines(open_text(head), margin_of(open_text(head))):
+    for line in _clean_lines(open_text(head), margin_of(open_text(head))):
         bare = line.strip()
-        if bare.endswith(_ENDS) and (_KERNEL.fullmatch(bare) or _SUMMED.fullmatch(bare)):
+        if bare.endswith(_ENDS) and (_KERNEL_LINE.fullmatch(bare) or _SUMMED.fullmatch(bare)):
             return True
         has_section = has_section or _SECTION.fullmatch(bare) is not None
         has_table = has_table or _HEADINGS.fullmatch(bare) is not None or _dashed(bare) is not None
@@ -216,7 +216,7 @@ def _is_noted(head: bytes) -> bool:
     labels: set[str] = set()
     paragraph: list[str] = []
     has_estimate = False
-    for line in _lines(open_text(head)):
+    for line in _clean_lines(open_text(head)):
         bare = line.strip()
         has_estimate = has_estimate or _SPEEDUP.fullmatch(bare) is not None
         paragraph = [*paragraph[-_MOST_JOINED:], bare] if bare else []
@@ -229,7 +229,7 @@ def _is_noted(head: bytes) -> bool:
     return False
 
 
-def _lines(lines: Iterable[str], margin: re.Pattern[str] | None = None) -> Iterator[str]:
+def _clean_lines(lines: Iterable[str], margin: re.Pattern[str] | None = None) -> Iterator[str]:
     """Yield lines without colours, quote marks, their margin and line ends."""
     for line in lines:
         short = without_margin(line.rstrip("\r\n"), margin)
@@ -250,29 +250,29 @@ def _dashed(bare: str) -> tuple[tuple[int, int], ...] | None:
     return columns if len(columns) >= _TABLE_COLUMNS else None
 
 
-def text_rows(data: bytes, facts: Facts) -> Iterator[list[str]]:
+def text_rows(data: bytes, facts: ExportFacts) -> Iterator[list[str]]:
     """Yield the rows of a text in the order of `HEADER`, each with its kernel.
 
     Raises:
         InputError: The text is a summary over launches of an unknown form.
     """
     margin = margin_of(open_text(data[:HEAD_BYTES]))
-    return _Reader(facts, is_bare=_is_bare(data)).rows(_lines(lines_of(data, facts), margin))
+    return _TextReader(facts, is_bare=_is_bare(data)).rows(_clean_lines(lines_of(data, facts), margin))
 
 
-class _Reader:
+class _TextReader:
     """Read one text, line by line.
 
     A text without a kernel's name or a section's title begins a kernel where its first row comes again.
     """
 
-    def __init__(self, facts: Facts, *, is_bare: bool) -> None:
+    def __init__(self, facts: ExportFacts, *, is_bare: bool) -> None:
         self._facts = facts
         self._is_bare = is_bare
         self._process: Mapping[str, str] = {}
         self._kernel: _Kernel | None = None
         self._section, self._section_has_body = "", False
-        self._table: _Table | None = None
+        self._table: _OpenTable | None = None
         self._last: list[str] | None = None
         self._rule: list[str] = []
         self._rule_indent = 0
@@ -312,7 +312,7 @@ class _Reader:
             return [] if len(self._rule) == 1 and _SPEEDUP.fullmatch(self._rule[0]) else self._end_of_rule()
         if _FENCE.fullmatch(bare):
             return self._end_of_excerpt()
-        return self._heading(line, bare)
+        return self._take_heading(line, bare)
 
     def _end_of_excerpt(self) -> list[list[str]]:
         """End what is open where somebody ended it: a table that he left without its last line is not cut."""
@@ -320,7 +320,7 @@ class _Reader:
         self._table = None
         return done
 
-    def _heading(self, line: str, bare: str) -> list[list[str]] | None:
+    def _take_heading(self, line: str, bare: str) -> list[list[str]] | None:
         """Take the line of a process, a kernel, a section or a table's columns; return as `_structure` does."""
         if found := _PROCESS.fullmatch(bare):
             done = self._end_of_kernel()
@@ -354,27 +354,27 @@ class _Reader:
         if "Invocations" in bare and (summed := _SUMMED.fullmatch(bare)) is not None:
             return summed
         if self._header:
-            whole = None if "Context" in bare else _KERNEL.fullmatch(_joined(self._header, line))
+            whole = None if "Context" in bare else _KERNEL_LINE.fullmatch(_joined_line(self._header, line))
             self._header = ""
             if whole is not None:  # the terminal wrapped it after the name
                 self._count, self._kernel = self._count - 1, None
                 return whole
-        joined, whole = bare, _KERNEL.fullmatch(bare) if "Context" in bare else None
+        joined, whole = bare, _KERNEL_LINE.fullmatch(bare) if "Context" in bare else None
         for before in reversed(self._before):
             is_whole = whole is not None and _is_closed(whole["name"])
             if is_whole or max(len(before), len(bare)) > _LONGEST_PART:
                 break
-            joined = _joined(before, line if joined is bare else joined)
-            whole = _KERNEL.fullmatch(joined.strip()) if _CONTEXT.search(joined) else None
+            joined = _joined_line(before, line if joined is bare else joined)
+            whole = _KERNEL_LINE.fullmatch(joined.strip()) if _CONTEXT.search(joined) else None
             if whole is None and len(joined) > _LONGEST_TAIL and not _CONTEXT.search(joined):
                 break
-        return whole if whole is not None and _is_closed(whole["name"]) else _KERNEL.fullmatch(bare)
+        return whole if whole is not None and _is_closed(whole["name"]) else _KERNEL_LINE.fullmatch(bare)
 
-    def _begin_kernel(self, found: Mapping[str, str]) -> None:
+    def _begin_kernel(self, heading: Mapping[str, str]) -> None:
         names = ((KERNEL, "name"), (CONTEXT, "context"), (STREAM, "stream"), (DEVICE, "device"), (CC, "cc"))
-        sizes = {BLOCK: found.get("block", ""), GRID: found.get("grid", "")}
-        sizes[INVOCATIONS] = found.get("launches", "")
-        cells = {ID: str(self._count), **self._process, **{to: found.get(name, "") for to, name in names}, **sizes}
+        sizes = {BLOCK: heading.get("block", ""), GRID: heading.get("grid", "")}
+        sizes[INVOCATIONS] = heading.get("launches", "")
+        cells = {ID: str(self._count), **self._process, **{to: heading.get(name, "") for to, name in names}, **sizes}
         self._count += 1
         self._kernel, self._section, self._before = _Kernel(cells), "", []
 
@@ -405,13 +405,13 @@ class _Reader:
                 self._rule.append(bare)
                 return []
             return self._end_of_rule()
-        return self._row(line, bare, indent)
+        return self._table_row(line, bare, indent)
 
-    def _note(self, bare: str) -> list[list[str]]:
+    def _take_note(self, bare: str) -> list[list[str]]:
         """Read a line that somebody wrote: a row of one metric, or a part of what may be a rule's sentence."""
         if (row := noted(bare)) is not None:
             self._prose = []
-            return self._take(*row)
+            return self._take_row(*row)
         if self._table is not None:
             return []
         if bare.startswith("|"):  # each row of a table says its own
@@ -431,9 +431,9 @@ class _Reader:
         elif self._table is not None:
             self._table.is_headed = False
         else:
-            self._table = _Table(columns, indent)
+            self._table = _OpenTable(columns, indent)
 
-    def _row(self, line: str, bare: str, indent: int) -> list[list[str]]:
+    def _table_row(self, line: str, bare: str, indent: int) -> list[list[str]]:
         """Read the row of a table by its columns, else by known labels."""
         table = self._table
         if table is not None and len(table.columns) == _TABLE_COLUMNS:
@@ -445,22 +445,22 @@ class _Reader:
             if not gaps.strip() and name and not unit and not value and " " not in name:
                 return self._broken_name(table, name, width)
             if not gaps.strip() and not name and value and not unit and self._last is not None and table.rows:
-                self._last[_COLUMNS.index(VALUE)] += value
+                self._last[_EXPORT_COLUMNS.index(VALUE)] += value
                 return []
             if not gaps.strip() and name and value and not columns[0].startswith(" ") and " " not in unit:
-                return self._take(table.held + name, unit, value)
-        return self._note(bare)
+                return self._take_row(table.held + name, unit, value)
+        return self._take_note(bare)
 
-    def _broken_name(self, table: _Table, name: str, width: int) -> list[list[str]]:
+    def _broken_name(self, table: _OpenTable, name: str, width: int) -> list[list[str]]:
         """Join a name that ncu wrapped at its column's width; its value is on either line."""
-        place = _COLUMNS.index(METRIC)
+        place = _EXPORT_COLUMNS.index(METRIC)
         if len(name) == width and (self._last is None or len(self._last[place]) % width):
             table.held += name
         elif self._last is not None and len(self._last[place]) % width == 0:
             self._last[place] += name
         return []
 
-    def _take(self, name: str, unit: str, value: str) -> list[list[str]]:
+    def _take_row(self, name: str, unit: str, value: str) -> list[list[str]]:
         """Hold a row until the next line shows that it is complete; return the row before."""
         done = self._end_of_row()
         if self._kernel is None or self._begins_again(name):
@@ -471,19 +471,19 @@ class _Reader:
         if self._table is not None:
             self._table.rows += 1
             self._table.held, self._table.is_headed = "", False
-        self._last = self._cells({SECTION: self._section, METRIC: name, UNIT: unit, VALUE: value})
+        self._last = self._cells_of_row({SECTION: self._section, METRIC: name, UNIT: unit, VALUE: value})
         return done
 
     def _begins_again(self, name: str) -> bool:
         """Return whether a row is the first of another kernel, in a text that names none."""
         return self._is_bare and self._kernel is not None and name == self._kernel.first
 
-    def _cells(self, own: Mapping[str, str]) -> list[str]:
+    def _cells_of_row(self, cells: Mapping[str, str]) -> list[str]:
         identity = {}
         if self._kernel is not None:
             identity, self._kernel.has_rows = self._kernel.cells, True
         self._section_has_body = True
-        return [own.get(name) or identity.get(name, "") for name in _COLUMNS]
+        return [cells.get(name) or identity.get(name, "") for name in _EXPORT_COLUMNS]
 
     def _end_of_row(self) -> list[list[str]]:
         done, self._last = [self._last] if self._last is not None else [], None
@@ -514,7 +514,7 @@ class _Reader:
         own[RULE_TEXT] = message
         if found:
             own |= {SPEEDUP_OF: "local" if found["local"] else "global", SPEEDUP: found["pct"]}
-        return [*self._end_of_row(), self._cells(own)]
+        return [*self._end_of_row(), self._cells_of_row(own)]
 
     def _finished(self) -> list[list[str]]:
         """Close whatever is open; a table without its closing line was cut, and so was its kernel."""
@@ -544,7 +544,7 @@ def _wide(columns: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int | None]
     yield columns[-1][0], None
 
 
-def _joined(first: str, second: str) -> str:
+def _joined_line(first: str, second: str) -> str:
     """Join a line that a terminal wrapped; the blank at the break may be lost."""
     is_indented = len(second) - len(second.lstrip()) > 1
     gap = " " if first.endswith((",", ")")) and second[:1] in "(CSD" else ""

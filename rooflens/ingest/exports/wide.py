@@ -10,12 +10,12 @@ from operator import itemgetter
 
 from rooflens.errors import InputError
 from rooflens.ingest.exports.kernels import ExportedKernel, identified
-from rooflens.ingest.exports.numbers import Printed, Style, parse, style_of
-from rooflens.ingest.exports.tables import KERNEL, Facts, Header
+from rooflens.ingest.exports.numbers import PrintedValue, Style, parse, style_of
+from rooflens.ingest.exports.tables import KERNEL, ExportFacts, Header
 from rooflens.ingest.exports.units import dimension_of, is_count, power_of
 
 _SAMPLE_ROWS = 20
-_TIME = "gpu__time_duration.sum"
+_DURATION_METRIC = "gpu__time_duration.sum"
 _DRIVERS_KHZ = frozenset({"device__attribute_clock_rate", "device__attribute_memory_clock_rate"})
 """Clocks reported by the driver, in kHz."""
 
@@ -26,7 +26,7 @@ _Column = tuple[int, str, int]
 """Position in the row, metric, and power of ten to the base unit."""
 
 
-def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Iterator[ExportedKernel]:
+def wide_kernels(header: Header, rows: Iterator[list[str]], facts: ExportFacts) -> Iterator[ExportedKernel]:
     """Yield the launches of a raw page.
 
     Raises:
@@ -35,11 +35,11 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Ite
     sample = list(islice(rows, _SAMPLE_ROWS))
     # In the row of units the cell of the kernel's name is empty.
     units = sample.pop(0) if sample and not sample[0][header.columns[KERNEL]].strip() else None
-    columns = _columns(header, units, facts)
-    facts.style = style_of(_printed(header, sample, units), facts.style)
+    columns = _metric_columns(header, units, facts)
+    facts.style = style_of(_printed_values(header, sample, units), facts.style)
     if units is None:
         _check_base_units(header, sample, facts)
-    time = next((place for place, name, power in columns if name == _TIME and power), None)
+    time = next((place for place, name, power in columns if name == _DURATION_METRIC and power), None)
     filler = _Filler(columns, sample, facts.style)
     usual = min(len(header.names), max(map(len, sample), default=0))
     for cells in chain(sample, rows):
@@ -55,7 +55,7 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Ite
             yield kernel
 
 
-def _columns(header: Header, units: Sequence[str] | None, facts: Facts) -> list[_Column]:
+def _metric_columns(header: Header, units: Sequence[str] | None, facts: ExportFacts) -> list[_Column]:
     columns = []
     ranges = header.range_columns
     for place, name in enumerate(header.names):
@@ -71,20 +71,22 @@ def _columns(header: Header, units: Sequence[str] | None, facts: Facts) -> list[
     return columns
 
 
-def _printed(header: Header, rows: Iterable[Sequence[str]], units: Sequence[str] | None) -> Iterator[Printed]:
+def _printed_values(
+    header: Header, rows: Iterable[Sequence[str]], units: Sequence[str] | None
+) -> Iterator[PrintedValue]:
     for cells in rows:
         for name, text, unit in zip(header.names, cells, units or [""] * len(cells), strict=False):
             if "__" in name:
-                yield Printed(text, unit == "%", is_count=is_count(name, unit))
+                yield PrintedValue(text, unit == "%", is_count=is_count(name, unit))
 
 
-def _check_base_units(header: Header, rows: Iterable[Sequence[str]], facts: Facts) -> None:
+def _check_base_units(header: Header, rows: Iterable[Sequence[str]], facts: ExportFacts) -> None:
     """Check values without units: they are in base units only if durations are whole nanoseconds.
 
     Raises:
         InputError: Durations have fractions, so values were scaled to unknown units.
     """
-    place = header.columns.get(_TIME)
+    place = header.columns.get(_DURATION_METRIC)
     times = [cells[place].strip() for cells in rows if place is not None and place < len(cells)]
     if any(("." in text or "," in text) and not (parse(text, facts.style) or 0.5).is_integer() for text in times):
         raise InputError(

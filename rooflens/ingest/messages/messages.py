@@ -40,7 +40,7 @@ _OTHERS = {"Range": 20, "CommandList": 21, "Graph": 22}
 Fields: TypeAlias = "tuple[tuple[str, str, str, int], ...]"
 
 
-def _kernel(metric: str, rule: str, source: str) -> Fields:
+def _kernel_fields(metric: str, rule: str, source: str) -> Fields:
     """Describe a kernel's result; useless fields are listed if reports hold them, so that they count as known."""
     return (
         ("required", "uint32", "ThreadID", 1),
@@ -145,10 +145,10 @@ FIELDS: Mapping[str, Fields] = {
         ("optional", "bytes", "Name", 1),
         ("optional", "uint64", "Address", 2),
     ),
-    "ProfileResult": _kernel("MetricResult", rule="RuleResult", source="SourceData"),
+    "ProfileResult": _kernel_fields("MetricResult", rule="RuleResult", source="SourceData"),
     **{f"{kind}Result": _other("MetricResult", kind) for kind in _OTHERS},
     # The same for reading: what is decoded later, or never, stays bytes.
-    "BareProfileResult": _kernel("bytes", rule="bytes", source="bytes"),
+    "BareProfileResult": _kernel_fields("bytes", rule="bytes", source="bytes"),
     **{f"Bare{kind}Result": _other("bytes", kind) for kind in _OTHERS},
     "Uint64x3": (
         ("required", "uint64", "X", 1),

@@ -60,7 +60,7 @@ class Session:
 
 def is_synthetic(headers: Sequence[Any]) -> bool:
     """Return whether a block header says that a generator wrote the report."""
-    return any(_text(header.SessionDetails.VersionInfo.Provider) == SYNTHETIC_PROVIDER for header in headers)
+    return any(_decoded_text(header.SessionDetails.VersionInfo.Provider) == SYNTHETIC_PROVIDER for header in headers)
 
 
 def gather_sessions(headers: Sequence[Any]) -> tuple[Session, ...]:
@@ -69,41 +69,41 @@ def gather_sessions(headers: Sequence[Any]) -> tuple[Session, ...]:
     for header in headers:
         process_id = header.Process.ProcessID or header.SessionDetails.ProcessID
         known = facts.setdefault(process_id, {})
-        for name, value in _facts(header.Process, header.SessionDetails).items():
+        for name, value in _process_facts(header.Process, header.SessionDetails).items():
             if value:
                 known.setdefault(name, value)
     return tuple(_session(process_id, known) for process_id, known in facts.items())
 
 
-def _facts(process: Any, details: Any) -> dict[str, Any]:
+def _process_facts(process: Any, details: Any) -> dict[str, Any]:
     """Return what a block and one entry of session details say about a process; empty values are unknown."""
     version = details.VersionInfo
-    is_ncu = _text(version.Provider) == _NCU_PROVIDER
+    is_ncu = _decoded_text(version.Provider) == _NCU_PROVIDER
     return {
-        "process_name": _text(process.ProcessName),
-        "address": _text(process.Hostname),
+        "process_name": _decoded_text(process.ProcessName),
+        "address": _decoded_text(process.Hostname),
         "created_unix_s": details.CreationTime,
-        "host": _text(details.TargetSystemInfo.ComputerName),
-        "ncu_version": (_text(version.Version) or "").partition(" ")[0] if is_ncu else None,
-        "command_line": _text(details.ProfilerCmdline),
-        "clock_control": _text(details.ProfilerSettings.ClockControlMode),
-        "replay_mode": _text(details.ProfilerSettings.ReplayMode),
+        "host": _decoded_text(details.TargetSystemInfo.ComputerName),
+        "ncu_version": (_decoded_text(version.Version) or "").partition(" ")[0] if is_ncu else None,
+        "command_line": _decoded_text(details.ProfilerCmdline),
+        "clock_control": _decoded_text(details.ProfilerSettings.ClockControlMode),
+        "replay_mode": _decoded_text(details.ProfilerSettings.ReplayMode),
     }
 
 
-def _session(process_id: int, known: dict[str, Any]) -> Session:
+def _session(process_id: int, facts: dict[str, Any]) -> Session:
     """Make a session from its facts; modes missing from the settings come from ncu's command line."""
-    command_line = known.get("command_line") or ""
-    options = {name: known.get(name) or _option(command_line, name) for name in _MODES}
-    created_unix_s = known.get("created_unix_s")
+    command_line = facts.get("command_line") or ""
+    options = {name: facts.get(name) or _option(command_line, name) for name in _MODES}
+    created_unix_s = facts.get("created_unix_s")
     is_odd = created_unix_s is not None and not 0 < created_unix_s <= _LATEST_UNIX_S
     return Session(
         process_id=process_id,
-        process_name=known.get("process_name"),
+        process_name=facts.get("process_name"),
         # If ncu does not name the machine, use the address that it connected to: 127.0.0.1 for local runs.
-        host=known.get("host") or known.get("address"),
-        ncu_version=known.get("ncu_version"),
-        command_line=known.get("command_line"),
+        host=facts.get("host") or facts.get("address"),
+        ncu_version=facts.get("ncu_version"),
+        command_line=facts.get("command_line"),
         created_unix_s=None if is_odd else created_unix_s,
         notes=(f"the report's date is left out: {created_unix_s} s after 1970 is impossible",) if is_odd else (),
         **{name: mode.lower() if mode else None for name, mode in options.items()},
@@ -116,7 +116,7 @@ def _option(command_line: str, name: str) -> str | None:
     return found[1] if found else None
 
 
-def _text(encoded: bytes) -> str | None:
+def _decoded_text(encoded: bytes) -> str | None:
     """Decode text of an unknown code page; Windows ends process names with a NUL."""
     return text_of(encoded).strip("\0 ") or None
 
@@ -155,11 +155,11 @@ def open_ranges(state: Any, thread_id: int) -> list[tuple[int, bytes]]:
         state: A decoded NvtxState.
         thread_id: The launching thread.
     """
-    opened = sorted(_ranges(state, thread_id), key=lambda found: found[0])
+    opened = sorted(_open_ranges(state, thread_id), key=lambda found: found[0])
     return [(domain_id, name) for _, domain_id, name in opened]
 
 
-def _ranges(state: Any, thread_id: int) -> Iterator[tuple[int, int, bytes]]:
+def _open_ranges(state: Any, thread_id: int) -> Iterator[tuple[int, int, bytes]]:
     """Yield last call, domain and name of every range; of equal calls the outer range first."""
     for domain in state.StartEndDomains:
         for found in sorted(domain.Ranges, key=lambda opened: opened.Id):

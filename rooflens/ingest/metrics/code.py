@@ -45,13 +45,13 @@ _ACCESS, _MEMORY = "memory_access_type", "memory_type"
 FUNCTIONS = "launch__function_pcs"
 _LAUNCH = ("launch__grid_size", "launch__block_size")
 _OF_ONE_NAME = (_LOCAL, _SHARED, _IDEAL_SHARED, _SAMPLES)
-_NAMES = frozenset((*_EXECUTED.values(), *_GLOBAL, *_IDEAL_GLOBAL, *_OF_ONE_NAME, _ACCESS, _MEMORY))
+_METRICS_READ = frozenset((*_EXECUTED.values(), *_GLOBAL, *_IDEAL_GLOBAL, *_OF_ONE_NAME, _ACCESS, _MEMORY))
 _OF_MEMORY = ("local_sectors", "shared_wavefronts", "shared_excess_wavefronts")
 
 _LOADS, _STORES, _OF_SHARED = 2, 4, 16
 """Bits of `memory_access_type`, and of `memory_type`: a copy from global to shared memory is a load and a store."""
 
-_PACKED = "HFMA2"
+_PACKED_FMA = "HFMA2"
 _CONSTANT_LOAD = re.compile(r"HFMA2\S*\s+\w+,(?:[^,]*,)?\s*[-|]*RZ\b")
 """A packed multiply-add with the zero register as a factor: it computes nothing; compilers load constants with it."""
 _LOAD = re.compile(r"(?:^|\s)LD")
@@ -124,7 +124,7 @@ class Instructions(Struct, frozen=True):
         return None if self.starts else min(self.amounts.get("warp_inst", ()), default=None)
 
 
-class _Function(Struct, frozen=True):
+class _FunctionStart(Struct, frozen=True):
     """One function's place in the kernel's code."""
 
     start: int
@@ -133,7 +133,7 @@ class _Function(Struct, frozen=True):
 
 def uses(name: str) -> bool:
     """Return whether the instances of this metric are read."""
-    return name in _NAMES or figures.uses(name) or _STALLED.match(name) is not None
+    return name in _METRICS_READ or figures.uses(name) or _STALLED.match(name) is not None
 
 
 def needs(name: str) -> bool:
@@ -156,7 +156,7 @@ def gather(metrics: Metrics, opcodes: Mapping[str, int], function_name: str) -> 
         **{measure: _amounts(metrics, name) for measure, name in _EXECUTED.items()},
         "local_sectors": _amounts(metrics, _LOCAL),
         "shared_wavefronts": shared,
-        "shared_excess_wavefronts": _excess(shared, _amounts(metrics, _IDEAL_SHARED)),
+        "shared_excess_wavefronts": _excess_amounts(shared, _amounts(metrics, _IDEAL_SHARED)),
     }
     amounts = {measure: by_address for measure, by_address in found.items() if by_address is not None}
     if not amounts and sectors is None:
@@ -165,7 +165,7 @@ def gather(metrics: Metrics, opcodes: Mapping[str, int], function_name: str) -> 
     return Instructions(
         amounts=amounts,
         sectors=sectors,
-        excess_sectors=_excess(sectors, _amounts(metrics, *_IDEAL_GLOBAL)),
+        excess_sectors=_excess_amounts(sectors, _amounts(metrics, *_IDEAL_GLOBAL)),
         access=_amounts(metrics, _ACCESS) or {},
         memory=_amounts(metrics, _MEMORY) or {},
         opcodes=opcodes,
@@ -183,7 +183,7 @@ def read_code(instructions: Instructions, texts: Texts | None) -> Code:
         instructions: Their stored data.
         texts: Their kinds, text and source lines; None where only a published report's own figures can tell.
     """
-    reader = _Reader(instructions, instructions.figures or texts)
+    reader = _InstructionReader(instructions, instructions.figures or texts)
     measured = reader.measured()
     if not measured:
         return Code(needs_texts=reader.needs_texts)
@@ -212,7 +212,7 @@ def clean_text(text: str | None) -> str | None:
     return None if text in _NO_TEXT else text[:MOST_CHARACTERS]
 
 
-class _Reader(Struct):
+class _InstructionReader(Struct):
     """Access to the instructions of a result."""
 
     stored: Instructions
@@ -265,7 +265,7 @@ class _Reader(Struct):
         if threads is None:
             return None
         opcodes = self.stored.opcodes
-        unseen: float = sum(count for opcode, count in opcodes.items() if opcode.startswith(_PACKED))
+        unseen: float = sum(count for opcode, count in opcodes.items() if opcode.startswith(_PACKED_FMA))
         found: ByAddress = {}
         for address, count in threads.items():
             if opcodes and not unseen:
@@ -288,7 +288,7 @@ class _Reader(Struct):
         text = self.text(address)
         if text is None:
             return None
-        if _PACKED in text:
+        if _PACKED_FMA in text:
             return "constant" if _CONSTANT_LOAD.search(text) else "computes"
         return "load" if _LOAD.search(text) else "other"
 
@@ -326,7 +326,7 @@ class _Reader(Struct):
                 found[name] = source
         return found or NO_VALUES
 
-    def functions(self, lowest: int, entered: Mapping[int, float]) -> tuple[_Function, ...]:
+    def functions(self, lowest: int, entered: Mapping[int, float]) -> tuple[_FunctionStart, ...]:
         """Find the functions of the kernel's code by address; only the kernel's own has a known name.
 
         With several, that is the one which each warp of the launch entered once.
@@ -342,7 +342,7 @@ class _Reader(Struct):
         own = starts if len(starts) == 1 else entries if len(entries) == 1 else []
         name = self.stored.function_name
         return tuple(
-            _Function(start, name if start in own else f"function at +0x{start - starts[0]:x}") for start in starts
+            _FunctionStart(start, name if start in own else f"function at +0x{start - starts[0]:x}") for start in starts
         )
 
 
@@ -357,7 +357,7 @@ def _samples(metrics: Metrics) -> dict[str, ByAddress | None]:
                 reasons[match[1]] = amounts
     samples = _amounts(metrics, _SAMPLES)
     if samples is None and reasons:
-        samples = _summed(reasons.values())
+        samples = _summed_amounts(reasons.values())
     stalls = {f"{STALL}{reason}": amounts for reason, amounts in reasons.items() if reason != _ISSUED}
     return {"samples": samples, **stalls}
 
@@ -397,13 +397,13 @@ def _by_address(stored: Stored) -> ByAddress:
     return dict(amounts)
 
 
-def _excess(amounts: ByAddress | None, ideal: ByAddress | None) -> ByAddress | None:
+def _excess_amounts(amounts: ByAddress | None, ideal: ByAddress | None) -> ByAddress | None:
     if amounts is None or ideal is None:
         return None
     return {pc: n - ideal.get(pc, 0.0) for pc, n in amounts.items() if n > ideal.get(pc, 0.0)}
 
 
-def _summed(parts: Iterable[ByAddress]) -> ByAddress:
+def _summed_amounts(parts: Iterable[ByAddress]) -> ByAddress:
     total: ByAddress = defaultdict(float)
     for part in parts:
         for address, amount in part.items():
@@ -412,10 +412,10 @@ def _summed(parts: Iterable[ByAddress]) -> ByAddress:
 
 
 def _hotspots(
-    reader: _Reader,
+    reader: _InstructionReader,
     measured: Mapping[str, ByAddress],
     totals: Mapping[str, float],
-    functions: Sequence[_Function],
+    functions: Sequence[_FunctionStart],
     inside: Collection[int],
 ) -> Iterator[Hotspot]:
     """Yield the hottest lines, instructions and functions, of addresses inside the kernel only."""

@@ -25,7 +25,7 @@ OPCODE = f"{PREFIX}opcode"
 LINE_IN = f"{PREFIX}line_in:"
 """Prefix to a source file's name; the metric maps address -> line number."""
 
-_KINDS = frozenset(get_args(Kind))
+_INSTRUCTION_KINDS = frozenset(get_args(Kind))
 
 
 class Figures:
@@ -77,7 +77,9 @@ def read_figures(metrics: Metrics) -> Figures | None:
     names = [name for name in metrics.names() if uses(name)]
     if not names:
         return None
-    kinds = {address: cast("Kind", kind) for address, kind in _texts(metrics, KIND) if kind in _KINDS}
+    kinds = {
+        address: cast("Kind", kind) for address, kind in _text_instances(metrics, KIND) if kind in _INSTRUCTION_KINDS
+    }
     lines = {
         address: (name.removeprefix(LINE_IN), line)
         for name in names
@@ -85,10 +87,10 @@ def read_figures(metrics: Metrics) -> Figures | None:
         for address, line in _instances(metrics, name)
         if isinstance(line, int)
     }
-    return Figures(kinds, dict(_texts(metrics, OPCODE)), lines)
+    return Figures(kinds, dict(_text_instances(metrics, OPCODE)), lines)
 
 
-def _texts(metrics: Metrics, name: str) -> Iterator[tuple[int, str]]:
+def _text_instances(metrics: Metrics, name: str) -> Iterator[tuple[int, str]]:
     return ((address, text) for address, text in _instances(metrics, name) if isinstance(text, str))
 
 

@@ -16,7 +16,7 @@ ROWS_PER_BLOCK = 250_000
 """Values gathered before they are packed: some 15 MB as Python lists, a third of that packed."""
 
 
-_KINDS: Mapping[type, Callable[[], Any]] = {
+_COLUMN_KINDS: Mapping[type, Callable[[], Any]] = {
     float: lambda: array("d"),
     int: lambda: array("Q"),
     str: list,
@@ -75,7 +75,7 @@ class _Values:
         self._start()
 
     def _start(self) -> None:
-        self._rows = {kind: (array("i"), array("i"), start()) for kind, start in _KINDS.items()}
+        self._rows = {kind: (array("i"), array("i"), start()) for kind, start in _COLUMN_KINDS.items()}
 
     def add(self, kernel_index: int, values: Mapping[str, Value | None]) -> None:
         """Add the values of a result."""
@@ -94,7 +94,7 @@ class _Values:
         if key not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            masks = {kind: [one is kind for one in types] for kind in _KINDS if kind in types}
+            masks = {kind: [one is kind for one in types] for kind in _COLUMN_KINDS if kind in types}
             self._known[key] = [
                 (kind, mask, array("i", [self._codes.setdefault(n, len(self._codes)) for n in compress(names, mask)]))
                 for kind, mask in masks.items()
@@ -107,7 +107,7 @@ class _Values:
             if not rows:
                 continue
             columns: dict[str, Any] = {
-                "digest": _repeated(self._digest, len(rows)),
+                "digest": _repeated_text(self._digest, len(rows)),
                 "kernel_index": _as_arrow(indices, pa.int32()),
                 "name": pa.DictionaryArray.from_arrays(_as_arrow(codes, pa.int32()), names),
                 "value_double": _as_arrow(rows, pa.float64()) if kind is float else None,
@@ -156,7 +156,7 @@ class _Instances:
     def _pack(self) -> None:
         values = self._values
         columns = {
-            "digest": _repeated(self._digest, len(values)),
+            "digest": _repeated_text(self._digest, len(values)),
             "kernel_index": _as_arrow(self._indices, pa.int32()),
             "name": _encoded(self._names),
             "instance": _as_arrow(self._places, pa.int32()),
@@ -181,7 +181,7 @@ def _as_arrow(values: array[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
-def _repeated(text: str, count: int) -> pa.DictionaryArray:
+def _repeated_text(text: str, count: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(_as_arrow(array("i", [0]) * count, pa.int32()), pa.array([text]))
 
 

@@ -19,7 +19,7 @@ from rooflens.model.records import RESIDENT, Series
 
 _PCT = ".avg.pct_of_peak_sustained_elapsed"
 
-_UNITS: Mapping[str, tuple[str, ...]] = {
+_SERIES_UNITS: Mapping[str, tuple[str, ...]] = {
     "dram": (f"dramc__throughput{_PCT}", f"dram__bytes{_PCT}"),
     "l2": (f"lts__throughput{_PCT}", f"lts__t_sectors_realtime{_PCT}", f"lts__lts2xbar_cycles_active_realtime{_PCT}"),
     "l1": (f"l1tex__throughput{_PCT}", f"l1tex__data_pipe_lsu_wavefronts{_PCT}", f"l1tex__lsu_writeback_active{_PCT}"),
@@ -34,12 +34,15 @@ _UNITS: Mapping[str, tuple[str, ...]] = {
 _RESIDENT = ("tpc__warps_active.sum.per_cycle_elapsed", "smsp__warps_active.sum", "sm__cycles_active.avg")
 """Metrics that follow the number of resident warps, in any unit: only the shape over time is used."""
 
-_ON_THE_SM = (*_RESIDENT, *(name for unit, names in _UNITS.items() if unit not in {"dram", "l2"} for name in names))
+_ON_THE_SM = (
+    *_RESIDENT,
+    *(name for unit, names in _SERIES_UNITS.items() if unit not in {"dram", "l2"} for name in names),
+)
 """Metrics that are zero while no kernel runs: they mark its start and end if a report has no time stamps for them."""
 
 _SAMPLED = re.compile(r"(?:pmsampling:|(?:\w+\.)?Triage\w*\.)(?P<name>.+)")
 """Names of sampled metrics: until 2024 ncu put the group of passes before the metric, since then a prefix."""
-_WANTED = frozenset(name for group in (*_UNITS.values(), _RESIDENT) for name in group)
+_WANTED = frozenset(name for group in (*_SERIES_UNITS.values(), _RESIDENT) for name in group)
 _START, _END = "profiler__timestamp_workload_start_", "profiler__timestamp_workload_end_"
 
 Course = tuple[float | None, ...]
@@ -76,7 +79,7 @@ def read_series(metrics: Metrics) -> Series | None:
     if not windows or interval_ns is None:
         return None
     courses = {name: course for name, found in samples.items() if (course := _course(found, windows, interval_ns))}
-    shares = {unit: _over(_first(courses, group), 100.0) for unit, group in _UNITS.items()}
+    shares = {unit: _over(_first(courses, group), 100.0) for unit, group in _SERIES_UNITS.items()}
     resident = _first(courses, _RESIDENT)
     most = max((value for value in resident if value is not None), default=0.0)
     if most:

@@ -132,17 +132,17 @@ def in_child(function: Callable[..., Any], *arguments: Any, deadline_s: float = 
         child.end()
 
 
-def _death(who: str, status: int | None, told: bytes) -> InputError:
+def _death(who: str, status: int | None, message: bytes) -> InputError:
     """Say how a child ended without an answer."""
     if status is None:
         return InputError(f"damaged: {who} neither answers nor ends", RERECORD_HINT)
     how = signal_name(-status)
     if how == "SIGKILL":
         return InputError(f"{who} was killed (SIGKILL), as the system does when memory runs out", _KILLED_HINT)
-    if any(word in told for word in _MEMORY_WORDS):
+    if any(word in message for word in _MEMORY_WORDS):
         return InputError(f"{who} needed more memory than it may use", MEMORY_HINT)
     if status > 0:
-        last_words = told.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        last_words = message.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return InputError(f"damaged: {who} ended with status {status}: {last_words}".rstrip(": "), RERECORD_HINT)
     how = f"signal {how}" if how.isdigit() else how
     return InputError(f"damaged: {who} ended with {how}", RERECORD_HINT)

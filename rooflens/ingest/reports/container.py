@@ -94,7 +94,7 @@ class Origin(NamedTuple):
     nvtx_range: str | None = None
 
 
-class Place(NamedTuple):
+class ResultSpan(NamedTuple):
     """Start and end of a result in a report, in bytes, and the ID of the process that launched it."""
 
     kind: str
@@ -121,7 +121,7 @@ class Outline(NamedTuple):
 
     digest: str
     file_bytes: int
-    places: Sequence[Place]
+    places: Sequence[ResultSpan]
     strings: Sequence[bytes]
     sessions: tuple[Session, ...]
     synthetic: bool
@@ -135,12 +135,12 @@ class Outline(NamedTuple):
         """Number of results of any kind."""
         return len(self.places)
 
-    def origin(self, place: Place, result: Any) -> Origin:
+    def origin(self, place: ResultSpan, result: Any) -> Origin:
         """Say where a decoded result was launched."""
         return Origin(self.labels.get(place.process_id), range_path(result.Nvtx, result.ThreadID))
 
 
-class Block(NamedTuple):
+class ReportBlock(NamedTuple):
     """One block of the container; offsets count from the start of the file.
 
     Attributes:
@@ -195,7 +195,7 @@ def outline(data: Bytes, digest: str = "", name: str = "") -> Outline:
     Raises:
         InputError: The data is no report, is of an unknown version or damaged, or has no results.
     """
-    places: list[Place] = []
+    places: list[ResultSpan] = []
     sources: list[tuple[int, int]] = []
     strings: list[bytes] = []
     known: dict[bytes, bytes] = {}  # names repeated in many blocks are kept, and sent to workers, once
@@ -212,7 +212,7 @@ def outline(data: Bytes, digest: str = "", name: str = "") -> Outline:
         processes.append(process_id)
         for kind, start, end in payload(data, block):
             if kind not in NO_RESULTS:
-                places.append(Place(kind, process_id, start, end))
+                places.append(ResultSpan(kind, process_id, start, end))
             elif kind == SOURCE:
                 sources.append((start, end))
         if not is_new:
@@ -232,7 +232,7 @@ def outline(data: Bytes, digest: str = "", name: str = "") -> Outline:
     return Outline(digest, len(data), places, strings, sessions, is_synthetic(headers), labels, what, sources)
 
 
-def bare_result(data: Bytes, index: int, place: Place) -> Any:
+def bare_result(data: Bytes, index: int, place: ResultSpan) -> Any:
     """Decode a result, leaving its metrics, rules and ranges encoded.
 
     Raises:
@@ -244,7 +244,7 @@ def bare_result(data: Bytes, index: int, place: Place) -> Any:
     return result
 
 
-def damaged_result(index: int, place: Place) -> InputError:
+def damaged_result(index: int, place: ResultSpan) -> InputError:
     """Make the error for a result that cannot be decoded."""
     return InputError(
         f"damaged: {place.kind} result {index}, {place.end - place.start:,} bytes at offset {place.start:,}, cannot be "
@@ -342,7 +342,7 @@ def no_results() -> InputError:
     )
 
 
-class Part(NamedTuple):
+class CompletePart(NamedTuple):
     """The complete part of a report that may have been cut.
 
     Attributes:
@@ -357,7 +357,7 @@ class Part(NamedTuple):
 
 
 @contextmanager
-def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
+def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[CompletePart]:
     """Give the complete part of a report, compressed or not, that was cut while it was written.
 
     ncu writes a block for each kernel, preceded by blocks with its code and its new names. So everything before the
@@ -370,11 +370,11 @@ def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
     with unpacked(path, max_bytes, to_damage=True) as plain, mapped(plain) as data:
         end, count, damage = _whole_part(data)
         if not damage:
-            yield Part(plain, count, "")
+            yield CompletePart(plain, count, "")
             return
         pieces = (data[at : min(at + _CHUNK_BYTES, end)] for at in range(0, end, _CHUNK_BYTES))
         with temporary_file(pieces, f"report{PLAIN_SUFFIX}") as place:
-            yield Part(place, count, damage)
+            yield CompletePart(place, count, damage)
 
 
 def _whole_part(data: Bytes) -> tuple[int, int, str]:
@@ -409,7 +409,7 @@ def file_head(data: Bytes, name: str = "") -> int:
     end = start + _length_at(data, len(MAGIC))
     if len(data) < start or len(data) < end:
         raise InputError(f"truncated: the file ends inside its header, at offset {len(data):,}", INTACT_HINT)
-    version = _numbers(data[start:end]).get(_VERSION)
+    version = _header_numbers(data[start:end]).get(_VERSION)
     if version is None:
         raise InputError(f"damaged: the file header at offset {start} cannot be decoded", INTACT_HINT)
     # In another version field numbers may mean something else; no numbers are better than wrong ones.
@@ -421,7 +421,7 @@ def file_head(data: Bytes, name: str = "") -> int:
     return end
 
 
-def blocks(data: Bytes, offset: int) -> Iterator[Block]:
+def blocks(data: Bytes, offset: int) -> Iterator[ReportBlock]:
     """Yield the blocks from `offset` to the exact end of the file, each with a complete payload.
 
     Raises:
@@ -447,7 +447,7 @@ def blocks(data: Bytes, offset: int) -> Iterator[Block]:
             )
         _check_end(data, payload_start, f"the header of block {number}")
         header = data[start:payload_start]
-        first, numbers = known.get(header) or (number, _numbers(header))
+        first, numbers = known.get(header) or (number, _header_numbers(header))
         if not numbers.keys() >= _REQUIRED:
             raise _undecodable(number, offset)
         if len(known) < _MOST_KNOWN and _NEW.isdisjoint(numbers):
@@ -455,12 +455,12 @@ def blocks(data: Bytes, offset: int) -> Iterator[Block]:
         payload_end = payload_start + numbers[PAYLOAD_SIZE]
         _check_end(data, payload_end, f"block {number}")
         counts = tuple((kind, numbers[field]) for kind, field in COUNTS.items() if numbers.get(field))
-        yield Block(number, offset, header, counts, first, payload_start, payload_end)
+        yield ReportBlock(number, offset, header, counts, first, payload_start, payload_end)
         offset = payload_end
         number += 1
 
 
-def payload(data: Bytes, block: Block) -> Iterator[tuple[str, int, int]]:
+def payload(data: Bytes, block: ReportBlock) -> Iterator[tuple[str, int, int]]:
     """Yield kind, start and end of each message in the payload of a block; together they must fill it exactly.
 
     Raises:
@@ -488,7 +488,7 @@ def payload(data: Bytes, block: Block) -> Iterator[tuple[str, int, int]]:
         )
 
 
-def _numbers(header: bytes) -> Mapping[int, int]:
+def _header_numbers(header: bytes) -> Mapping[int, int]:
     """Return the numeric fields of a header, and zero for names and session; empty if it is no message."""
     try:
         return {one.number: one.value for one in fields(header) if one.kind == VARINT or one.number in _NEW}

@@ -174,7 +174,7 @@ class _Strings:
         return [text.encode() for text in new]
 
 
-def _block(session: SessionSpec, payload: bytes = b"", **header: Any) -> bytes:
+def _encoded_block(session: SessionSpec, payload: bytes = b"", **header: Any) -> bytes:
     process = {
         "ProcessID": session.process_id,
         "Hostname": b"127.0.0.1",
@@ -187,7 +187,7 @@ def _block(session: SessionSpec, payload: bytes = b"", **header: Any) -> bytes:
 
 def _details_block(details: Mapping[str, Any], session: SessionSpec) -> bytes:
     """Encode one entry of the session details; ncu gives each a block of its own."""
-    return _block(session, SessionDetails={"ProcessID": session.process_id, **details})
+    return _encoded_block(session, SessionDetails={"ProcessID": session.process_id, **details})
 
 
 def _details(session: SessionSpec) -> list[dict[str, Any]]:
@@ -218,15 +218,15 @@ def _results_block(
     kernels: Sequence[KernelSpec], session: SessionSpec, strings: _Strings, sources: Sequence[bytes]
 ) -> bytes:
     """Encode a block of results, with the strings that appear in it for the first time."""
-    payload = b"".join(framed(part) for part in (*sources, *(_result(kernel, strings) for kernel in kernels)))
+    payload = b"".join(framed(part) for part in (*sources, *(_encoded_result(kernel, strings) for kernel in kernels)))
     if kernels[0].process is not None:
         process_id, process_name = kernels[0].process
         session = replace(session, process_id=process_id, process_name=process_name)
     counts = {"NumSources": len(sources), "NumResults": len(kernels)}
-    return _block(session, payload, **counts, StringTable={"Strings": strings.take_new()})
+    return _encoded_block(session, payload, **counts, StringTable={"Strings": strings.take_new()})
 
 
-def _result(kernel: KernelSpec, strings: _Strings) -> bytes:
+def _encoded_result(kernel: KernelSpec, strings: _Strings) -> bytes:
     name, function_name = kernel.name.encode(), kernel.function_name.encode()
     result = message("ProfileResult")(
         ThreadID=kernel.thread_id,
@@ -291,12 +291,15 @@ def _xyz(size: tuple[int, int, int]) -> dict[str, int]:
 
 def _metric(name_id: int, value: MetricValue) -> dict[str, Any]:
     if not isinstance(value, Instances):
-        return {"NameId": name_id} if value is None else {"NameId": name_id, "MetricValue": _value(value)}
-    pairs = [{"CorrelationId": _value(key), "ElementValue": _value(item)} for key, item in value.by_id.items()]
+        return {"NameId": name_id} if value is None else {"NameId": name_id, "MetricValue": _encoded_value(value)}
+    pairs = [
+        {"CorrelationId": _encoded_value(key), "ElementValue": _encoded_value(item)}
+        for key, item in value.by_id.items()
+    ]
     return _metric(name_id, value.total) | {"MetricValueList": pairs}
 
 
-def _value(value: float | str) -> dict[str, Any]:
+def _encoded_value(value: float | str) -> dict[str, Any]:
     """Encode a value with the type that ncu uses for its kind."""
     if isinstance(value, str):
         return {"StringValue": value.encode()}

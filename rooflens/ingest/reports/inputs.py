@@ -101,7 +101,7 @@ def find_inputs(
         if pipes and given in pipes:
             jobs.setdefault(pipes[given].path, pipes[given])
         elif is_remote(given):
-            at_address, others = _at(given)
+            at_address, others = _reports_at(given)
             jobs.update((job.path, job) for job in at_address)
             ignored += others
         elif not _is_folder(given):
@@ -130,7 +130,7 @@ def _strangers(files: Iterable[Path], jobs: Iterable[Job]) -> Iterator[Path]:
     return (file for file in files if file not in own)
 
 
-def _at(address: str) -> tuple[list[Job], list[Path]]:
+def _reports_at(address: str) -> tuple[list[Job], list[Path]]:
     """List the reports and other files at a remote address; an address of one file counts as a report."""
     found = list(jobs_at(address))
     if [job.address for job in found] == [address]:
@@ -165,18 +165,18 @@ def _drop_repeated_exports(jobs: dict[Path, Job], exported: Collection[Path]) ->
 
     by_process: dict[tuple[str, ...], list[Path]] = {}
     for key in left:
-        launch = next((kernel.launch for kernel in _launches(jobs[key].path, HEAD_BYTES, 1)), None)
+        launch = next((kernel.launch for kernel in _export_launches(jobs[key].path, HEAD_BYTES, 1)), None)
         if launch:
             by_process.setdefault(process_of(launch), []).append(key)
     for keys in by_process.values():
         if len(keys) > 1:
-            launches = {key: _launches(jobs[key].path) for key in keys}
+            launches = {key: _export_launches(jobs[key].path) for key in keys}
             for key, (other, has_all) in repeated(launches).items():
                 lacks = "" if has_all else ", which lacks some of its values"
                 yield jobs.pop(key).path, f"an export of the same run as `{jobs[other].path}`{lacks}"
 
 
-def _launches(path: Path, most_bytes: int | None = None, most: int | None = None) -> list[ExportedKernel]:
+def _export_launches(path: Path, most_bytes: int | None = None, most: int | None = None) -> list[ExportedKernel]:
     """Return the launches of an export up to any damage, which is reported when the export is read in full."""
     from rooflens.ingest.exports.read import read_export  # noqa: PLC0415 - as above
 
@@ -252,7 +252,7 @@ def _is_folder(given: str) -> bool:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError as error:
-        raise InputError(f"`{given}` {_missing(path)}", _near(path)) from error
+        raise InputError(f"`{given}` {_missing(path)}", _file_beside(path)) from error
     except (OSError, ValueError) as error:
         raise InputError(f"`{given}` cannot be opened: {getattr(error, 'strerror', None) or error}") from error
     if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
@@ -273,7 +273,7 @@ def _missing(path: Path) -> str:
         return "does not exist"
 
 
-def _near(missing: Path) -> str:
+def _file_beside(missing: Path) -> str:
     """Point to a compressed or uncompressed file of the same report, if it exists."""
     if "*" in missing.name or "?" in missing.name:
         return "no file is called so: leave it out of quotes, or give the folder; in Python, `Path().glob(...)`"
@@ -290,7 +290,7 @@ def _near(missing: Path) -> str:
     return "give a report file, or a folder of them"
 
 
-_FOLDER = "a folder"
+_A_FOLDER = "a folder"
 _STORE = "a store: --store reads it"
 
 
@@ -299,10 +299,10 @@ def _within(folder: Path) -> Iterator[tuple[Path, str]]:
 
     Each comes with the reason why it cannot be read, which is empty for a regular file.
     """
-    waiting = [(str(folder), _FOLDER)]
+    waiting = [(str(folder), _A_FOLDER)]
     while waiting:
         place, kind = waiting.pop()
-        if kind == _FOLDER:
+        if kind == _A_FOLDER:
             try:
                 with os.scandir(place) as entries:
                     found = list(entries)
@@ -313,15 +313,15 @@ def _within(folder: Path) -> Iterator[tuple[Path, str]]:
                 yield Path(place), _STORE
             else:
                 ordered = sorted(found, key=lambda entry: natural(entry.name), reverse=True)
-                waiting += [(entry.path, _kind(entry)) for entry in ordered]
+                waiting += [(entry.path, _entry_kind(entry)) for entry in ordered]
         else:
             yield Path(place), kind
 
 
-def _kind(entry: os.DirEntry[str]) -> str:
+def _entry_kind(entry: os.DirEntry[str]) -> str:
     """Say what an entry of a folder is; empty for a file."""
     if entry.is_dir(follow_symlinks=False):
-        return _FOLDER
+        return _A_FOLDER
     try:
         mode = entry.stat().st_mode
     except OSError as error:
@@ -385,7 +385,7 @@ def is_summary(file: Path) -> bool:
     What ncu printed beside it counts more: it has counters.
     """
     try:
-        parts = [next(chunks(file), b"")[:_SEARCHED_BYTES]] if is_packed(file) else _ends(file)
+        parts = [next(chunks(file), b"")[:_SEARCHED_BYTES]] if is_packed(file) else _head_and_tail(file)
     except (InputError, OSError):
         return False
     if not any(parts) or _JSON.match(parts[0]) or (b"\0" in parts[0] and not is_utf16(parts[0])):
@@ -398,7 +398,7 @@ def is_summary(file: Path) -> bool:
     return not is_table(file, parts[0])
 
 
-def _ends(file: Path) -> list[bytes]:
+def _head_and_tail(file: Path) -> list[bytes]:
     """Return the first and the last bytes of a file; empty if it is not a readable file."""
     head = first_bytes(file, _SEARCHED_BYTES)
     if len(head) < _SEARCHED_BYTES:

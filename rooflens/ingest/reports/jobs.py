@@ -22,7 +22,7 @@ from rooflens.ingest.reports.unpacking import likely_bytes
 from rooflens.model.failed import BUG_HINT, MEMORY_HINT, bug_place
 
 if TYPE_CHECKING:
-    from rooflens.ingest.reports.report import Report
+    from rooflens.ingest.reports.report import ReadReport
 
 CHANGED = "it changed while it was read"
 CHANGED_HINT = "read it again when the program that writes it is done"
@@ -50,11 +50,11 @@ class Job(Struct, frozen=True):
     byte_count: int = 0
 
 
-class Outcome(Struct, frozen=True):
+class JobOutcome(Struct, frozen=True):
     """The outcome of one job: a report, or the reason there is none."""
 
     job: Job
-    result: Report | InputError
+    result: ReadReport | InputError
 
 
 def jobs_at(address: str) -> Iterator[Job]:

@@ -13,7 +13,7 @@ DEADLINE = "ROOFLENS_DEADLINE_S"
 MAX_UNPACKED = "ROOFLENS_MAX_UNPACKED"
 
 _DEADLINE_SECONDS = 120.0
-_SIZE = re.compile(r"(\d+(?:\.\d*)?(?:e\d{1,2})?)\s*([kmgt]?)(i?b?)", re.IGNORECASE)
+_SIZE_TEXT = re.compile(r"(\d+(?:\.\d*)?(?:e\d{1,2})?)\s*([kmgt]?)(i?b?)", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _MOST_BYTES = 2.0**60
 
@@ -45,7 +45,7 @@ def max_unpacked_bytes() -> int:
     given = os.environ.get(MAX_UNPACKED)
     if not given:
         return MAX_UNPACKED_BYTES
-    match = _SIZE.fullmatch(given.strip())
+    match = _SIZE_TEXT.fullmatch(given.strip())
     base = 1000 if match and match[3].upper() == "B" else 1024
     size_bytes = float(match[1]) * base ** _POWERS[match[2].upper()] if match else 0.0
     if not 1 <= size_bytes < _MOST_BYTES:

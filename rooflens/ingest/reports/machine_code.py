@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from rooflens.format import count
-from rooflens.ingest.cubin.budget import TooMuchError
+from rooflens.ingest.cubin.budget import TooMuchCodeError
 from rooflens.ingest.cubin.decoding import decode, is_known
 from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES
 from rooflens.ingest.cubin.mbarriers import with_mbarriers
@@ -28,7 +28,7 @@ _NO_CODE = "its code is not in the report, or of an unknown form"
 _NO_BYTES = "NVIDIA's module, which read the report (`--reader ncu-report`), gives no machine code"
 
 
-class _Text(NamedTuple):
+class _CodeText(NamedTuple):
     """What all launches of some code have in common.
 
     Attributes:
@@ -82,7 +82,7 @@ class Insides:
     """Looks into the results of one report, whose launches of a kernel share what is read of its code."""
 
     def __init__(self) -> None:
-        self._texts: dict[tuple[int, tuple[range, ...]], _Text | None] = {}
+        self._texts: dict[tuple[int, tuple[range, ...]], _CodeText | None] = {}
         self._row_of: dict[str, Mapping[int, int]] = {}
 
     def of(self, result: RawResult) -> Inside | None:
@@ -102,23 +102,23 @@ class Insides:
         """Return the machine code of a result with what was measured of it; else why it cannot be read."""
         try:
             listing = result.listing(stored.start)
-        except TooMuchError as error:
+        except TooMuchCodeError as error:
             return f"its code is not read: {error}"
         if not isinstance(listing, Listing):
             return _NO_CODE if listing is None else _NO_BYTES
-        parts = _parts(stored)
+        parts = _function_parts(stored)
         if (why := _unreadable(listing, parts)) is not None:
             return why
-        text = self._text(listing, parts)
+        text = self._code_text(listing, parts)
         if text is None or not stored.amounts["warp_inst"].keys() <= text.addresses:
             return "its code is damaged: instructions that ran are at no address of it"
-        return _measured(stored, text, parts)
+        return _measured_code(stored, text, parts)
 
-    def _text(self, listing: Listing, parts: tuple[range, ...]) -> _Text | None:
+    def _code_text(self, listing: Listing, parts: tuple[range, ...]) -> _CodeText | None:
         """Read instructions; None if the report lacks some of them."""
         key = id(listing), parts
         if key not in self._texts:
-            self._texts[key] = _read(listing, parts)
+            self._texts[key] = _read_instructions(listing, parts)
         return self._texts[key]
 
 
@@ -132,7 +132,7 @@ def _unreadable(listing: Listing, parts: Sequence[range]) -> str | None:
     return None
 
 
-def _parts(stored: Instructions) -> tuple[range, ...]:
+def _function_parts(stored: Instructions) -> tuple[range, ...]:
     """Return the addresses of what ran of each function, and one more: there samples lie where stores drain."""
     ran = stored.amounts["warp_inst"]
     # A few samples are of what ran before or beside the kernel.
@@ -150,7 +150,7 @@ def _parts(stored: Instructions) -> tuple[range, ...]:
     )
 
 
-def _read(listing: Listing, parts: Sequence[range]) -> _Text | None:
+def _read_instructions(listing: Listing, parts: Sequence[range]) -> _CodeText | None:
     base, words, addresses = parts[0].start, [], []
     instructions = []
     for part in parts:
@@ -165,10 +165,10 @@ def _read(listing: Listing, parts: Sequence[range]) -> _Text | None:
             instructions.append(decode(address - base, code, listing.capability, file=file, line=line, path=path))
     digest = hashlib.sha256(b"".join(words)).hexdigest()
     instructions = with_mbarriers(instructions, words, listing.capability)
-    return _Text(instructions, frozenset(addresses), pcs_by_line(instructions), digest)
+    return _CodeText(instructions, frozenset(addresses), pcs_by_line(instructions), digest)
 
 
-def _measured(stored: Instructions, text: _Text, parts: Sequence[range]) -> MachineCode:
+def _measured_code(stored: Instructions, text: _CodeText, parts: Sequence[range]) -> MachineCode:
     """Join each instruction with its measured counts."""
     base, addresses = parts[0].start, text.addresses
     amounts: dict[str, dict[int, float]] = {}

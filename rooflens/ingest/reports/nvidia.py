@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from rooflens.ingest.metrics.code import Code
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Kind, Value
-    from rooflens.ingest.reports.report import ReadOptions, Report
-    from rooflens.ingest.reports.texts import Asked
+    from rooflens.ingest.reports.report import ReadOptions, ReadReport
+    from rooflens.ingest.reports.texts import TextsRequest
 
 _READER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError, SystemError, AttributeError)
 """What NVIDIA's bindings raise for damaged strings and values; a missing metric is None, hence AttributeError."""
 
 
-def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
+def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> ReadReport:
     """Read one uncompressed report.
 
     Args:
@@ -71,12 +71,12 @@ def _results(path: Path, origins: Sequence[Origin], raw: RawTable | None) -> Ite
         yield result
 
 
-def tell(asked: Sequence[Asked]) -> list[TextsAndCode | InputError]:
+def tell(asked: Sequence[TextsRequest]) -> list[TextsAndCode | InputError]:
     """Read what only this module knows about the code of reports; a damaged report does not affect the others."""
     return [_texts_and_code(one) for one in asked]
 
 
-def _texts_and_code(asked: Asked) -> TextsAndCode | InputError:
+def _texts_and_code(asked: TextsRequest) -> TextsAndCode | InputError:
     try:
         with asked.path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != asked.digest:
@@ -84,7 +84,7 @@ def _texts_and_code(asked: Asked) -> TextsAndCode | InputError:
         texts: dict[int, dict[int, str]] = {}
         codes: dict[int, Code] = {}
         for index, action in actions(asked.path, {*asked.addresses, *asked.unlisted}):
-            texts[index] = dict(_texts(action, asked.addresses.get(index, ())))
+            texts[index] = dict(_sass_texts(action, asked.addresses.get(index, ())))
             if index in asked.unlisted:
                 codes[index] = read_code(asked.unlisted[index], _Texts(action))
         return TextsAndCode(texts, codes)
@@ -94,7 +94,7 @@ def _texts_and_code(asked: Asked) -> TextsAndCode | InputError:
         return error
 
 
-def _texts(action: Any, addresses: Sequence[int]) -> Iterator[tuple[int, str]]:
+def _sass_texts(action: Any, addresses: Sequence[int]) -> Iterator[tuple[int, str]]:
     for address in addresses:
         text = action.sass_by_pc(address)
         if text is not None:
@@ -148,7 +148,7 @@ def _is_taken(path: Path) -> bool:
     return path.suffix != PACKED_SUFFIX
 
 
-class _Metrics:
+class _NvidiaMetrics:
     """The metrics of a result, read by NVIDIA's module."""
 
     def __init__(self, action: Any) -> None:
@@ -166,10 +166,10 @@ class _Metrics:
             return None
         count = metric.num_instances()
         keys = metric.correlation_ids() if count and metric.has_correlation_ids() else None
-        return Stored(_own(metric), _instances(keys, count) if keys else None, _instances(metric, count))
+        return Stored(_scalar_value(metric), _instances(keys, count) if keys else None, _instances(metric, count))
 
 
-def _own(metric: Any) -> Value | None:
+def _scalar_value(metric: Any) -> Value | None:
     """Return a metric's own value; None if it has none, where the module returns 0."""
     value = metric.value() if metric.has_value() else None
     return as_unicode(value) if isinstance(value, str) else value
@@ -210,16 +210,16 @@ class _Texts:
 
     def source(self, file: str) -> SourceFile:
         """Return the text of a source file if it is embedded."""
-        return SourceFile(self._files.get(file))
+        return SourceFile(self._source_files.get(file))
 
     def source_lines(self, file: str) -> Sequence[str]:
         """Return the lines of a source file; none if it is not embedded."""
         if file not in self._lines:
-            self._lines[file] = self._files.get(file, "").splitlines()
+            self._lines[file] = self._source_files.get(file, "").splitlines()
         return self._lines[file]
 
     @cached_property
-    def _files(self) -> dict[str, str]:
+    def _source_files(self) -> dict[str, str]:
         return {as_unicode(name): text for name, text in self._action.source_files().items()}
 
 
@@ -227,7 +227,7 @@ def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -
     name = action.name()
     if name is None:
         raise InputError(f"damaged: result {index} has no name", RERECORD_HINT)
-    metrics = _Metrics(action)
+    metrics = _NvidiaMetrics(action)
     tables = opcode_tables(metrics)
     numbers, texts, nan_count = sort_values(_values(action, metrics, index, raw))
     return RawResult(
@@ -248,13 +248,13 @@ def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -
     )
 
 
-def _values(action: Any, metrics: _Metrics, index: int, raw: RawTable | None) -> dict[str, Value | None]:
+def _values(action: Any, metrics: _NvidiaMetrics, index: int, raw: RawTable | None) -> dict[str, Value | None]:
     """Read the values of a result by name: all of them with their instances if there is a table, else those wanted."""
     values: dict[str, Value | None] = {}
     instances: dict[str, Stored] = {}
     for name in metrics.names():
         if raw is None and is_wanted(name):
-            values[as_unicode(name)] = _own(action.metric_by_name(name))
+            values[as_unicode(name)] = _scalar_value(action.metric_by_name(name))
         elif raw is not None and (stored := metrics.metric(name)) is not None:
             values[as_unicode(name)] = stored.value
             if stored.values:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.cubin.modules import Listing, Modules
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
-    from rooflens.ingest.reports.container import Bytes, Outline, Place
+    from rooflens.ingest.reports.container import Bytes, Outline, ResultSpan
 
 T = TypeVar("T", bytes, int)
 
@@ -74,12 +74,12 @@ class ResultReader:
         unknown: Fields missing from our definitions: `field 38 of a result`.
     """
 
-    def __init__(self, data: Bytes, found: Outline, raw: RawTable | None = None) -> None:
+    def __init__(self, data: Bytes, outline: Outline, raw: RawTable | None = None) -> None:
         self._data = data
-        self._outline = found
+        self._outline = outline
         self._raw = raw
-        self._names = _Names(found.strings)
-        self.unknown = set(found.unknown)
+        self._names = _Names(outline.strings)
+        self.unknown = set(outline.unknown)
         self._beside: set[int] = set()
         """Unknown fields of metrics that have a value: without a value, the unknown field may be the value."""
 
@@ -89,7 +89,7 @@ class ResultReader:
         Raises:
             InputError: A result is damaged.
         """
-        return (self._result(index, place) for index, place in enumerate(self._outline.places))
+        return (self._read_result(index, place) for index, place in enumerate(self._outline.places))
 
     def result(self, index: int) -> RawResult:
         """Read a result.
@@ -97,12 +97,12 @@ class ResultReader:
         Raises:
             InputError: The result is damaged.
         """
-        return self._result(index, self._outline.places[index])
+        return self._read_result(index, self._outline.places[index])
 
-    def _result(self, index: int, place: Place) -> RawResult:
+    def _read_result(self, index: int, place: ResultSpan) -> RawResult:
         message = bare_result(self._data, index, place)
-        self._note("a result", message, beyond=_LAST_FIELD)
-        metrics, unread = self._metrics(message, index, place)
+        self._note_unknown("a result", message, beyond=_LAST_FIELD)
+        metrics, unread = self._walk_metrics(message, index, place)
         if self._raw is not None:
             self._raw.add(index, metrics.values | metrics.others, metrics.instances)
         tables = opcode_tables(metrics)
@@ -128,12 +128,12 @@ class ResultReader:
             unread=tuple(unread),
         )
 
-    def _metrics(self, message: Any, index: int, place: Place) -> tuple[_Metrics, list[str]]:
+    def _walk_metrics(self, message: Any, index: int, place: ResultSpan) -> tuple[_ResultMetrics, list[str]]:
         """Walk the metrics of a result; return the wanted ones, and the names of those whose values cannot be read."""
         known, keeps_all = self._names, self._raw is not None
         keeps_instances = self._raw is not None and self._raw.with_instances
         known.index = index
-        metrics, unread = _Metrics(), list[str]()
+        metrics, unread = _ResultMetrics(), list[str]()
         used, others = metrics.values, metrics.others
         entries = message.MetricResults[:]
         name_ids, values = _values_at_once(entries) or self._values_one_by_one(entries, index, place)
@@ -161,7 +161,9 @@ class ResultReader:
                     metrics.put(name, stored, is_used=is_used)
         return metrics, unread
 
-    def _values_one_by_one(self, entries: Sequence[bytes], index: int, place: Place) -> tuple[list[int], list[Any]]:
+    def _values_one_by_one(
+        self, entries: Sequence[bytes], index: int, place: ResultSpan
+    ) -> tuple[list[int], list[Any]]:
         """Return the names and values of metrics; the value is `_ODD` for a metric that is not exactly one value.
 
         Raises:
@@ -172,8 +174,8 @@ class ResultReader:
             metric = decode("MergedMetricResult", entry)
             if metric is None:
                 raise damaged_result(index, place)
-            self._note("a metric", metric)
-            self._note("a value", metric.MetricValue)
+            self._note_unknown("a metric", metric)
+            self._note_unknown("a value", metric.MetricValue)
             fields = metric.MetricValue.ListFields()
             is_plain = len(fields) == 1 and metric.Kind == _PLAIN
             if is_plain:
@@ -205,8 +207,8 @@ class ResultReader:
             return None if own is None else Stored(own)
         pairs = metric.MetricValueList
         for what, part in (("an instance", pairs), ("a value", pairs.CorrelationId), ("a value", pairs.ElementValue)):
-            self._note(what, part)
-        keys, values = _merged(pairs, "CorrelationId"), _merged(pairs, "ElementValue")
+            self._note_unknown(what, part)
+        keys, values = _merged_values(pairs, "CorrelationId"), _merged_values(pairs, "ElementValue")
         # Keys or values of mixed kinds lose their pairing when merged: decode the pairs again, one message each.
         if keys is None or not values or len(keys) not in {0, len(values)}:
             return _one_by_one(entry)
@@ -217,7 +219,7 @@ class ResultReader:
             raise _UnreadError
         return Stored(own, keys or None, values)
 
-    def _note(self, what: str, message: Any, beyond: int = 0) -> None:
+    def _note_unknown(self, what: str, message: Any, beyond: int = 0) -> None:
         """Note the fields of a message that our definitions lack."""
         if unknown := unknown_fields(message):
             self.unknown |= {f"field {number} of {what}" for number in unknown if number > beyond}
@@ -265,7 +267,7 @@ def _use_of(name: str) -> tuple[str, bool, bool]:
     return name, has_instances or is_wanted(name) or code.needs(name), has_instances
 
 
-class _Metrics:
+class _ResultMetrics:
     """The metrics of a result (`rooflens.ingest.metrics.stored.Metrics`).
 
     Attributes:
@@ -360,7 +362,7 @@ def _scalar(value: Any) -> Value | None:
     return _as_value(fields[0][1])
 
 
-def _merged(pairs: Any, what: str) -> Sequence[Value] | None:
+def _merged_values(pairs: Any, what: str) -> Sequence[Value] | None:
     """Return the merged keys or values of all instances; None if their kinds differ or are unknown."""
     kinds = getattr(pairs, what).ListFields()
     if not kinds:
@@ -388,7 +390,7 @@ def _are_alike(values: Sequence[Value | None]) -> bool:
     return None not in values and len({isinstance(value, str) for value in values}) <= 1
 
 
-def _rules(index: int, place: Place, encoded: bytes) -> tuple[Rule, ...]:
+def _rules(index: int, place: ResultSpan, encoded: bytes) -> tuple[Rule, ...]:
     rules = _decoded_rules(encoded)
     if rules is None:
         raise damaged_result(index, place)

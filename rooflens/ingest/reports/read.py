@@ -19,7 +19,7 @@ from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import outline, readable_part, regular_file_bytes
 from rooflens.ingest.reports.jobs import unchanged
 from rooflens.ingest.reports.protobuf import ResultReader
-from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, lacks_texts, make_report, raw_table
+from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, ReadReport, lacks_texts, make_report, raw_table
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
 from rooflens.ingest.reports.unpacking import MAGIC, first_bytes, is_incomplete, unpacked
 from rooflens.model.records import Run
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.container import Bytes
     from rooflens.model.records import Kernel
 
-__all__ = ["Raw", "ReadOptions", "Reader", "Report", "read_bytes", "read_report"]
+__all__ = ["Raw", "ReadOptions", "ReadReport", "Reader", "read_bytes", "read_report"]
 
 _MOST_IN_MEMORY_BYTES = 64 << 20
 """Larger files are read from disk in pieces."""
@@ -44,7 +44,7 @@ _LEAST_STEPS = 50
 
 def read_report(
     path: Path, source: str, options: ReadOptions | None = None, on_read: Callable[[float], None] = lambda _: None
-) -> Report:
+) -> ReadReport:
     """Read a report file.
 
     Args:
@@ -61,10 +61,12 @@ def read_report(
         return _incomplete(path, source, options)
     with unpacked(path, options.max_unpacked_bytes) as plain:
         is_there_later = plain == path
-        return _plain(plain, source, options if is_there_later else replace(options, texts_later=False), on_read)
+        return _read_plain(plain, source, options if is_there_later else replace(options, texts_later=False), on_read)
 
 
-def _plain(plain: Path, source: str, options: ReadOptions, on_read: Callable[[float], None] = lambda _: None) -> Report:
+def _read_plain(
+    plain: Path, source: str, options: ReadOptions, on_read: Callable[[float], None] = lambda _: None
+) -> ReadReport:
     if _is_text(plain):
         with opened(plain) as (data, digest):
             return _exported(data[:], digest, source, options, on_read)
@@ -72,10 +74,10 @@ def _plain(plain: Path, source: str, options: ReadOptions, on_read: Callable[[fl
         from rooflens.ingest.reports.child import in_child  # noqa: PLC0415 - most reports need none
         from rooflens.ingest.reports.nvidia import read_with_nvidia  # noqa: PLC0415 - it makes reports as well
 
-        told: Report = in_child(read_with_nvidia, plain, source, options, deadline_s=options.deadline_s)
+        told: ReadReport = in_child(read_with_nvidia, plain, source, options, deadline_s=options.deadline_s)
         return told
     with opened(plain) as (data, digest):
-        report = _read(data, digest, source, options, plain.name, on_read)
+        report = _read_report_bytes(data, digest, source, options, plain.name, on_read)
     if options.texts_later or not lacks_texts(report, options):
         return report
     from rooflens.ingest.reports.texts import add_texts  # noqa: PLC0415 - a child: only where it is asked
@@ -83,18 +85,18 @@ def _plain(plain: Path, source: str, options: ReadOptions, on_read: Callable[[fl
     return add_texts([(plain, report)], options)[0]
 
 
-def _incomplete(path: Path, source: str, options: ReadOptions) -> Report:
+def _incomplete(path: Path, source: str, options: ReadOptions) -> ReadReport:
     """Read the complete part of an interrupted report, and note what is missing."""
     with readable_part(path, options.max_unpacked_bytes) as part:
         if not part.result_count:
             raise InputError(f"holds no complete kernel{part.damage and f': {part.damage}'}", "profile again")
-        report = _plain(part.path, source, replace(options, texts_later=False))
+        report = _read_plain(part.path, source, replace(options, texts_later=False))
     kernels = f"{part.result_count:,} complete kernel{'' if part.result_count == 1 else 's'}"
     rest = f"the rest is left out: {part.damage}" if part.damage else "more may have followed"
     return replace(report, notes=(f"collecting it failed: {kernels} read; {rest}", *report.notes))
 
 
-def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> Report:
+def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> ReadReport:
     """Read a report in memory, without file or child process; instructions have no text.
 
     Args:
@@ -108,7 +110,7 @@ def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> 
     digest = hashlib.sha256(bytes(data[:])).hexdigest()
     if _is_export(data):
         return _exported(data[:], digest, source, options or ReadOptions())
-    return _read(data, digest, source, options or ReadOptions())
+    return _read_report_bytes(data, digest, source, options or ReadOptions())
 
 
 def _is_export(data: Bytes) -> bool:
@@ -138,7 +140,7 @@ def _is_text(path: Path) -> bool:
 
 def _exported(
     data: bytes, digest: str, source: str, options: ReadOptions, on_read: Callable[[float], None] = lambda _: None
-) -> Report:
+) -> ReadReport:
     """Read an export.
 
     Args:
@@ -186,13 +188,13 @@ def _exported(
     )
     values, stored_instances = raw.finish() if raw else (None, None)
     notes = (*export.notes, *notes_of_cut_names(cut_count))
-    return Report(run, tuple(kernels), values, stored_instances, notes, export.loss)
+    return ReadReport(run, tuple(kernels), values, stored_instances, notes, export.loss)
 
 
-def _without_coarse_peaks(kernel: Kernel, found: ExportedKernel, pct_digits: int) -> Kernel:
+def _without_coarse_peaks(kernel: Kernel, exported: ExportedKernel, pct_digits: int) -> Kernel:
     """Drop peaks derived from too few digits of a percentage: from 0.01 %, a peak may be wrong by a factor of two."""
     least_pct = _LEAST_STEPS * 10.0**-pct_digits
-    small = [name for name, value in found.numbers.items() if value < least_pct and "pct_of_peak" in name]
+    small = [name for name, value in exported.numbers.items() if value < least_pct and "pct_of_peak" in name]
     ends = tuple(f" / {name}" for name in small)
     coarse = {name for name, source in kernel.counter_sources.items() if ends and source.endswith(ends)}
     if not coarse:
@@ -204,30 +206,30 @@ def _without_coarse_peaks(kernel: Kernel, found: ExportedKernel, pct_digits: int
     )
 
 
-def _raw_result(found: ExportedKernel) -> RawResult:
+def _raw_result(exported: ExportedKernel) -> RawResult:
     return RawResult(
-        index=found.index,
-        function_name=found.function_name,
-        signature=found.signature,
-        workload=found.workload,
-        numbers=found.numbers,
-        texts=found.texts,
-        tables=found.tables,
-        nan_count=sum(map(is_measured, found.not_numbers)),
-        rules=tuple(found.rules),
-        process=found.process,
-        nvtx_range=found.nvtx_range,
+        index=exported.index,
+        function_name=exported.function_name,
+        signature=exported.signature,
+        workload=exported.workload,
+        numbers=exported.numbers,
+        texts=exported.texts,
+        tables=exported.tables,
+        nan_count=sum(map(is_measured, exported.not_numbers)),
+        rules=tuple(exported.rules),
+        process=exported.process,
+        nvtx_range=exported.nvtx_range,
     )
 
 
-def _read(  # noqa: PLR0913, PLR0917 - what is read, and how
+def _read_report_bytes(  # noqa: PLR0913, PLR0917 - what is read, and how
     data: Bytes,
     digest: str,
     source: str,
     options: ReadOptions,
     name: str = "",
     on_read: Callable[[float], None] = lambda _: None,
-) -> Report:
+) -> ReadReport:
     """Read a report from its bytes, without the parts of its code that only NVIDIA's module can read."""
     found = outline(data, digest, name)
     raw = raw_table(digest, options)
@@ -277,11 +279,11 @@ class Window:
         start, stop, _ = part.indices(self._size)
         offset = start - self._start
         if offset < 0 or stop - self._start > len(self._held):
-            self._held = self._read(start, max(stop - start, _CHUNK_BYTES))
+            self._held = self._read_bytes(start, max(stop - start, _CHUNK_BYTES))
             self._start, offset = start, 0
         return self._held[offset : offset + stop - start]
 
-    def _read(self, start: int, count: int) -> bytes:
+    def _read_bytes(self, start: int, count: int) -> bytes:
         """Read `count` bytes, fewer at the end; one system call returns at most 2 GiB."""
         parts: list[bytes] = []
         os.lseek(self._descriptor, start, os.SEEK_SET)  # Windows has no `pread`

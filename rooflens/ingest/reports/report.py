@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import LONGEST_NAME, as_unicode, notes_of_cut_names
-from rooflens.ingest.cubin.budget import TooMuchError
+from rooflens.ingest.cubin.budget import TooMuchCodeError
 from rooflens.ingest.messages.sessions import Session
 from rooflens.ingest.metrics.code import read_code
 from rooflens.ingest.reports.limits import deadline_s, max_unpacked_bytes
@@ -76,7 +76,7 @@ class ReadOptions(Struct, frozen=True):
     texts_later: bool = False
 
 
-class Report(Struct, frozen=True):
+class ReadReport(Struct, frozen=True):
     """A report that was read.
 
     Attributes:
@@ -109,7 +109,7 @@ def make_report(  # noqa: PLR0913 - what is read, and how, of which the last thr
     *,
     reads_code: bool = True,
     on_read: Callable[[float], None] = lambda _: None,
-) -> Report:
+) -> ReadReport:
     """Make a report from its results; if there are many kernels, only the longest get their code by source line.
 
     Args:
@@ -144,8 +144,8 @@ def make_report(  # noqa: PLR0913 - what is read, and how, of which the last thr
     told = codes.of_longest()
     values, instances = raw.finish() if raw else (None, None)
     lost = unread_reason([*unread])
-    return Report(
-        run=_run(container, source, reader),
+    return ReadReport(
+        run=_run_record(container, source, reader),
         kernels=tuple(with_codes(kernels, told)),
         raw=values,
         instances=instances,
@@ -157,7 +157,7 @@ def make_report(  # noqa: PLR0913 - what is read, and how, of which the last thr
     )
 
 
-def lacks_texts(report: Report, options: ReadOptions) -> bool:
+def lacks_texts(report: ReadReport, options: ReadOptions) -> bool:
     """Return whether a report's code lacks something that only NVIDIA's module can supply."""
     return bool(report.unlisted or (options.texts and report.untold))
 
@@ -191,9 +191,9 @@ class _Codes:
         """Read the code of a result, and remember the result if it is among the longest so far."""
         if stored.figures is not None:
             return read_code(stored, None)  # published figures are complete
-        code = self._listed(result, stored) if self._are_few else read_code(stored, None)
+        code = self._code_of_listing(result, stored) if self._are_few else read_code(stored, None)
         if code.needs_texts and not self._are_few:
-            code = self._listed(result, stored)
+            code = self._code_of_listing(result, stored)
         if code.hotspots:
             (heappush if len(self._longest) < MOST_IN_TEXT else heappushpop)(
                 self._longest, (duration_ns, -result.index, result, code)
@@ -205,7 +205,7 @@ class _Codes:
         found: dict[int, Code] = {}
         for _, _, result, code in sorted(self._longest, key=lambda hot: hot[1], reverse=True):
             stored = result.instructions
-            found[result.index] = code if self._are_few or stored is None else self._listed(result, stored)
+            found[result.index] = code if self._are_few or stored is None else self._code_of_listing(result, stored)
             self._keep_words(result, found[result.index])
         return found
 
@@ -218,10 +218,10 @@ class _Codes:
         if (words := words_of(result.listing(code.start), code.start, offsets)) is not None:
             self.words[result.index] = words
 
-    def _listed(self, result: RawResult, stored: Instructions) -> Code:
+    def _code_of_listing(self, result: RawResult, stored: Instructions) -> Code:
         try:
             listing = result.listing(stored.start)
-        except TooMuchError:
+        except TooMuchCodeError:
             self.refused.add(result.index)
             return read_code(stored, None)
         code = read_code(stored, listing)
@@ -246,7 +246,7 @@ def raw_table(digest: str, options: ReadOptions) -> RawTable | None:
     return RawTable(digest, with_instances=options.raw == "all")
 
 
-def _run(container: Outline, source: str, reader: str) -> Run:
+def _run_record(container: Outline, source: str, reader: str) -> Run:
     session = container.sessions[0] if container.sessions else Session(process_id=0)
     return Run(
         digest=container.digest,

@@ -206,14 +206,14 @@ def _host_link_bytes_per_s(stored: Values, names: tuple[str, ...]) -> float:
     return pcie if pcie < inf else nan
 
 
-class Step(NamedTuple):
+class QuantityWays(NamedTuple):
     """A quantity with the ways to compute it, most trusted first."""
 
     name: str
     ways: tuple[Way, ...]
 
 
-Plan: TypeAlias = "tuple[tuple[Step, ...], tuple[Step, ...], tuple[Step, ...]]"
+Plan: TypeAlias = "tuple[tuple[QuantityWays, ...], tuple[QuantityWays, ...], tuple[QuantityWays, ...]]"
 """How to resolve results that store a set of names: steps for counters, for tensor operations by base name without
 prefix, and for their peaks. Counters keep the table's order, as later rows use the clocks and the duration of earlier
 rows."""
@@ -243,16 +243,18 @@ def resolve(stored: Values) -> Resolved:
     """
     counters, tensor_ops, tensor_peaks = plan_for(tuple(stored))
     values: dict[str, float] = {}
-    sources = _run(counters, stored, values, values)
+    sources = _run_steps(counters, stored, values, values)
     ops: dict[str, float] = {}
     peaks: dict[str, float] = {}
-    _run(tensor_ops, stored, values, ops)
-    _run(tensor_peaks, stored, values, peaks)
+    _run_steps(tensor_ops, stored, values, ops)
+    _run_steps(tensor_peaks, stored, values, peaks)
     return Resolved(values, shared((*sources, *sources.values())), ops or NO_VALUES, peaks or NO_VALUES)
 
 
-def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[str, float]) -> dict[str, str]:
-    """Put the value of each step that works into `found`; return the values' sources.
+def _run_steps(
+    steps: Iterable[QuantityWays], stored: Values, resolved: Values, values: dict[str, float]
+) -> dict[str, str]:
+    """Put the value of each step that works into `values`; return the values' sources.
 
     A clock of 0 Hz was not measured: nothing runs without a clock.
     """
@@ -263,7 +265,7 @@ def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[st
             value = _FORMULAS[way.form](way, stored, resolved)
             # NaN, as from a missing duration, lets the next way try.
             if isfinite(value) and (value or not name.endswith("_clock_hz")):
-                found[name] = hold(value, value) if value.__class__ is float else held_once(value)
+                values[name] = hold(value, value) if value.__class__ is float else held_once(value)
                 sources[name] = way.source
                 break
     return sources
@@ -283,18 +285,20 @@ def plan_for(names: tuple[str, ...]) -> Plan:
     # Each chip adds tensor counters, so their names come from the report, not from a table.
     bases = sorted({base for name in names if (base := name.partition(".")[0]).startswith(_TENSOR)})
     return (
-        _steps([(counter.name, counter.recipes) for counter in COUNTERS], stored),
-        _steps([(base.removeprefix(_TENSOR), (Amount(((base,),)),)) for base in bases], stored),
-        _steps([(base.removeprefix(_TENSOR), (Peak(base, "sm_clock_hz"),)) for base in bases], stored),
+        _resolving_steps([(counter.name, counter.recipes) for counter in COUNTERS], stored),
+        _resolving_steps([(base.removeprefix(_TENSOR), (Amount(((base,),)),)) for base in bases], stored),
+        _resolving_steps([(base.removeprefix(_TENSOR), (Peak(base, "sm_clock_hz"),)) for base in bases], stored),
     )
 
 
-def _steps(quantities: Iterable[tuple[str, Iterable[Recipe]]], stored: frozenset[str]) -> tuple[Step, ...]:
+def _resolving_steps(
+    quantities: Iterable[tuple[str, Iterable[Recipe]]], stored: frozenset[str]
+) -> tuple[QuantityWays, ...]:
     steps = []
     for name, recipes in quantities:
         ways = (way for recipe in recipes for way in ways_of(recipe, stored))
         if kept := tuple(way for way in ways if stored.issuperset(way.needs)):
-            steps.append(Step(name, kept))
+            steps.append(QuantityWays(name, kept))
     return tuple(steps)
 
 
@@ -488,11 +492,11 @@ def _ways_to_amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
         for form in range(max(map(len, forms.values()), default=0)):
             for group in recipe.groups:
                 if all(base in forms for base in group):
-                    yield from _summed(product(*(forms[base][form] for base in group)), recipe.scale)
+                    yield from _summed_ways(product(*(forms[base][form] for base in group)), recipe.scale)
     anyhow = {base: [way for forms in (own, others) for form in forms.get(base, ()) for way in form] for base in bases}
     for group in recipe.groups:
         if len(group) == _READ_AND_WRITTEN:
-            yield from _summed(product(*(anyhow[base] for base in group)), recipe.scale)
+            yield from _summed_ways(product(*(anyhow[base] for base in group)), recipe.scale)
 
 
 def _stored_forms(names: Iterable[str], scale: float, stored: Container[str]) -> list[list[Way]]:
@@ -504,7 +508,7 @@ def _stored_forms(names: Iterable[str], scale: float, stored: Container[str]) ->
     return [[Way(way.needs, "scaled", way.source, scale, (), (way,)) for way in form] for form in kept]
 
 
-def _summed(choices: Iterable[tuple[Way, ...]], scale: float) -> Iterator[Way]:
+def _summed_ways(choices: Iterable[tuple[Way, ...]], scale: float) -> Iterator[Way]:
     for parts in choices:
         needs, source = tuple(name for part in parts for name in part.needs), " + ".join(part.source for part in parts)
         is_plain = len(parts) == 1 and parts[0].form == "read"

@@ -29,7 +29,7 @@ from rooflens.model.counters.plausible import (
     OPERATIONS,
     PEAK,
     SHARE,
-    Limit,
+    PlausibleRange,
     beyond,
     find_impossible,
     first_impossible,
@@ -50,7 +50,7 @@ _MOST_DEVICES = 1 << 16
 _CAPABILITY = "device__attribute_compute_capability_"
 _CAPABILITIES = (f"{_CAPABILITY}major", f"{_CAPABILITY}minor")
 _GRID, _BLOCK = (tuple(f"launch__{what}_dim_{axis}" for axis in "xyz") for what in ("grid", "block"))
-_SIZES = {"launch__grid_size": _GRID, "launch__block_size": _BLOCK}
+_LAUNCH_SIZES = {"launch__grid_size": _GRID, "launch__block_size": _BLOCK}
 IDENTITY = (*_CAPABILITIES, *_DEVICES, *_GRID, *_BLOCK)
 """Metrics that identify where a result ran, and its launch size (`identity`)."""
 GPU = "device__attribute_display_name"
@@ -145,7 +145,7 @@ def _with_what_is_known(raw: RawResult) -> Mapping[str, float]:
     more = {}
     # Reports of 2018 claim one thread per block for every launch.
     is_told = prod(raw.numbers.get(axis, 1.0) for axis in _BLOCK) > 1
-    for size, axes in _SIZES.items() if is_told else ():
+    for size, axes in _LAUNCH_SIZES.items() if is_told else ():
         lengths = [raw.numbers[axis] for axis in axes if axis in raw.numbers]
         if size not in raw.numbers and len(lengths) == len(axes):
             more[size] = prod(lengths)
@@ -235,7 +235,7 @@ def checked(kernel: Kernel) -> Kernel:
 
 
 @lru_cache(maxsize=_SETS_KEPT)
-def limits_of_others(names: tuple[str, ...]) -> tuple[tuple[str, Limit], ...]:
+def limits_of_others(names: tuple[str, ...]) -> tuple[tuple[str, PlausibleRange], ...]:
     """Return the limits of the numbers that are read outside the table of counters."""
     return (
         *((name, limit) for prefix, limit in _LIMITED for name in names if name.startswith(prefix)),
@@ -317,10 +317,10 @@ def identity(*numbers: float | None) -> tuple[str | None, int | None, Size, Size
     found = iter(numbers)
     parts = (tuple(islice(found, len(names))) for names in (_CAPABILITIES, _DEVICES, _GRID, _BLOCK))
     capability, devices, grid, block = parts
-    return _joined(capability), _device(devices), _dim3(grid, GRID), _dim3(block, BLOCK)
+    return _capability_text(capability), _device(devices), _dim3(grid, GRID), _dim3(block, BLOCK)
 
 
-def _joined(parts: Sequence[float | None]) -> str | None:
+def _capability_text(parts: Sequence[float | None]) -> str | None:
     known = [f"{part:.0f}" for part in parts if part is not None and beyond(part, CAPABILITY) is None]
     return ".".join(known) if len(known) == len(parts) else None
 
@@ -330,7 +330,7 @@ def _device(numbers: Iterable[float | None]) -> int | None:
     return int(found[0]) if found else None
 
 
-def _dim3(sizes: Sequence[float | None], limit: Limit) -> Size:
+def _dim3(sizes: Sequence[float | None], limit: PlausibleRange) -> Size:
     known = [int(size) for size in sizes if size is not None and beyond(size, limit) is None]
     if len(known) < len(sizes):
         return None

@@ -19,7 +19,7 @@ from rooflens.errors import InputError
 from rooflens.files import write_whole
 from rooflens.ingest.messages.messages import contents, decoded, fields
 from rooflens.ingest.messages.sessions import open_ranges
-from rooflens.ingest.reports.container import DRAWING, KERNEL, SOURCE, Block, blocks, file_head, payload
+from rooflens.ingest.reports.container import DRAWING, KERNEL, SOURCE, ReportBlock, blocks, file_head, payload
 from rooflens.ingest.reports.unpacking import unpacked
 from rooflens.ingest.reports.wire import Treatment, encode_block, encode_field, framed, treated
 
@@ -39,7 +39,7 @@ _PROVIDER, _VERSION = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CaseReport:
     """The report of one case.
 
     Attributes:
@@ -67,7 +67,7 @@ class _Message:
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _SplitBlock:
     """A block of the whole report.
 
     Attributes:
@@ -109,7 +109,7 @@ def split_report(
 
 def split(
     report: bytes, outer: str, command_of: Callable[[str, str], str] | None = None
-) -> tuple[dict[str, Part], int]:
+) -> tuple[dict[str, CaseReport], int]:
     """Split an uncompressed report by the ranges (of any kind) directly inside the outer range.
 
     Args:
@@ -124,28 +124,28 @@ def split(
         InputError: The report is damaged.
     """
     start = file_head(report)
-    head, read = report[:start], [_block(report, block, outer.encode()) for block in blocks(report, start)]
+    head, read = report[:start], [_read_block(report, block, outer.encode()) for block in blocks(report, start)]
     counts = Counter(one.case for block in read for one in block.messages if one.case is not None)
     digest = hashlib.sha256(report).hexdigest()
     parts = {}
     for case, count in counts.items():
         if case != UNMARKED:
-            told = [*_blocks_of(read, case, partial(_line, command_of, case) if command_of else None)]
+            told = [*_blocks_of(read, case, partial(_command_line, command_of, case) if command_of else None)]
             mark = _mark(next(block for block in read if _is_of(block, case)), f"{case} of {digest}")
-            parts[case] = Part(b"".join([head, *told, mark]), count)
+            parts[case] = CaseReport(b"".join([head, *told, mark]), count)
     return parts, counts[UNMARKED]
 
 
-def _line(command_of: Callable[[str, str], str], case: str, line: bytes) -> bytes:
+def _command_line(command_of: Callable[[str, str], str], case: str, line: bytes) -> bytes:
     """Reduce a command line to what concerns one case; undecodable bytes are kept."""
     return command_of(line.decode("utf-8", "surrogateescape"), case).encode("utf-8", "surrogateescape")
 
 
-def _block(report: bytes, block: Block, outer: bytes) -> _Block:
+def _read_block(report: bytes, block: ReportBlock, outer: bytes) -> _SplitBlock:
     """Read the parts of a block that decide where its content goes."""
     header = decoded("BlockHeader", block.header)
     process_info = b"".join(contents(block.header, _PROCESS))
-    return _Block(
+    return _SplitBlock(
         block.header,
         header.Process.ProcessID if header.Process else 0,
         process_info,
@@ -188,11 +188,11 @@ def _case_of(state: bytes, thread_id: int, outer: bytes) -> str:
     return next((name for name in beside if _CASE.fullmatch(name)), UNMARKED)
 
 
-def _is_of(block: _Block, case: str) -> bool:
+def _is_of(block: _SplitBlock, case: str) -> bool:
     return any(one.case == case for one in block.messages)
 
 
-def _blocks_of(blocks: Sequence[_Block], case: str, line_of: Callable[[bytes], bytes] | None) -> Iterator[bytes]:
+def _blocks_of(blocks: Sequence[_SplitBlock], case: str, line_of: Callable[[bytes], bytes] | None) -> Iterator[bytes]:
     """Yield the blocks of a case's report: the session's facts, the code of its results, and the results."""
     own = [block for block in blocks if _is_of(block, case)]
     processes = {block.process: block for block in own}
@@ -229,7 +229,7 @@ def _of_process(process: int, treatment: Treatment, details: bytes) -> bytes:
     return treated(details, treatment, {_PROCESS_ID: process})
 
 
-def _mark(block: _Block, text: str) -> bytes:
+def _mark(block: _SplitBlock, text: str) -> bytes:
     """Write the block that says which report and case a part comes from."""
     version = encode_field(_PROVIDER, PART_PROVIDER.encode()) + encode_field(_VERSION, text.encode())
     details = encode_field(_PROCESS_ID, block.process) + encode_field(_VERSION_INFO, version)

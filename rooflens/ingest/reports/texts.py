@@ -22,13 +22,13 @@ from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.ingest.metrics.code import Code, Instructions, clean_text
 from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.machine_code import Words
-from rooflens.ingest.reports.report import ReadOptions, Report, with_codes
+from rooflens.ingest.reports.report import ReadOptions, ReadReport, with_codes
 from rooflens.model.records import Kernel
 
 MOST_BYTES = 32 << 20
 """Cache size, enough for some thousand reports; beyond it the oldest are dropped."""
 
-_FOLDER = "sass-1"
+_CACHE_FOLDER = "sass-1"
 _WRITES_BETWEEN_TRIMS = 256
 _MODULE = "ncu_report"
 _writes = count()
@@ -36,7 +36,7 @@ _writes = count()
 _MISSING, _UNLISTED = "SASS text is missing", "SASS text and source lines are missing"
 
 
-class Asked(NamedTuple):
+class TextsRequest(NamedTuple):
     """A request to NVIDIA's module about one report.
 
     Attributes:
@@ -59,21 +59,21 @@ class TextsAndCode(NamedTuple):
     codes: Mapping[int, Code]
 
 
-def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> list[Report]:
+def add_texts(reports: Sequence[tuple[Path, ReadReport]], options: ReadOptions) -> list[ReadReport]:
     """Complete reports with what only NVIDIA's module can read of their code; notes say where it fails.
 
     Args:
         reports: Uncompressed files, and the reports read from them.
         options: What to read.
     """
-    asked: dict[int, Asked] = {}
+    asked: dict[int, TextsRequest] = {}
     told: dict[int, TextsAndCode] = {}
     may_be_kept = options.reader != "direct"
     for place, (path, report) in enumerate(reports):
         wanted = _addresses(report) if options.texts else {}
         known = kept_sass(report.run.digest, wanted) if wanted and may_be_kept else None
         if report.unlisted or (wanted and known is None):
-            asked[place] = Asked(path, report.run.digest, wanted, report.unlisted)
+            asked[place] = TextsRequest(path, report.run.digest, wanted, report.unlisted)
         else:
             told[place] = TextsAndCode(known or {}, {})
     answers = _ask([*asked.values()], options)
@@ -95,7 +95,7 @@ def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> l
     return done
 
 
-def _addresses(report: Report) -> dict[int, list[int]]:
+def _addresses(report: ReadReport) -> dict[int, list[int]]:
     """Return the addresses of the hottest instructions, and of those that warps wait for, by index of the result."""
     insides = {kernel.index: kernel.inside for kernel in report.kernels if kernel.index in report.untold}
     found: dict[int, list[int]] = {}
@@ -154,7 +154,7 @@ def _with_opcodes(code: Code, words: Words | None) -> Code:
     return replace(code, hotspots=tuple(spots))
 
 
-def _ask(asked: Sequence[Asked], options: ReadOptions) -> list[TextsAndCode | InputError]:
+def _ask(asked: Sequence[TextsRequest], options: ReadOptions) -> list[TextsAndCode | InputError]:
     """Ask NVIDIA's module in one child; if that fails, about each report in a child of its own."""
     from rooflens.ingest.reports.nvidia import tell  # noqa: PLC0415 - only where it is asked
 
@@ -181,7 +181,7 @@ def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]]) -> dict[int, dic
     Returns:
         Text by address, by result index, without addresses for which the disassembler has no text.
     """
-    name = _name(digest)
+    name = _cache_name(digest)
     data = kept(name) if name else None
     if data is None:
         return None
@@ -198,32 +198,32 @@ def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]]) -> dict[int, dic
 def keep_sass(
     digest: str,
     wanted: Mapping[int, Sequence[int]],
-    found: Mapping[int, Mapping[int, str]],
+    answer: Mapping[int, Mapping[int, str]],
 ) -> None:
     """Store the disassembler's answer for everything that was wanted.
 
     Args:
         digest: SHA-256 of the report, in hex.
         wanted: Addresses, by index of the result.
-        found: Text by address, by index of the result.
+        answer: Text by address, by index of the result.
     """
-    name = _name(digest)
+    name = _cache_name(digest)
     if name is None:
         return
     # Addresses without text are stored as null.
     texts = {
-        index: {address: found.get(index, {}).get(address) for address in addresses}
+        index: {address: answer.get(index, {}).get(address) for address in addresses}
         for index, addresses in wanted.items()
     }
     keep(name, msgspec.json.encode(texts))
     if next(_writes) % _WRITES_BETWEEN_TRIMS == 0:
-        trim(_FOLDER, MOST_BYTES)
+        trim(_CACHE_FOLDER, MOST_BYTES)
 
 
-def _name(digest: str) -> str | None:
+def _cache_name(digest: str) -> str | None:
     """Return the name of a report's text in the cache; None if no disassembler is installed."""
     module = _disassembler()
-    return f"{_FOLDER}/{hashlib.sha256(f'{digest} {module}'.encode()).hexdigest()}" if module else None
+    return f"{_CACHE_FOLDER}/{hashlib.sha256(f'{digest} {module}'.encode()).hexdigest()}" if module else None
 
 
 def _disassembler() -> str:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from rooflens.ingest.metrics import code, series
 from rooflens.ingest.metrics.stored import THREAD_TABLES, WARP_TABLE
-from rooflens.ingest.reports.report import Report
+from rooflens.ingest.reports.report import ReadReport
 from rooflens.ingest.reports.resolve import plan_for
 from rooflens.ingest.reports.results import stall_names
 
@@ -40,7 +40,7 @@ class Understood(Struct, frozen=True):
     unread: tuple[str, ...]
 
 
-def understood(report: Report) -> Understood:
+def understood(report: ReadReport) -> Understood:
     """Sort the stored names of a report that was read with all raw values."""
     tables = [table for table in (report.raw, report.instances) if table is not None]
     names = tuple(sorted({name for table in tables for name in table["name"].unique().to_pylist()}))

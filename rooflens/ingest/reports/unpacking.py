@@ -42,7 +42,7 @@ NOT_A_REPORT_HINT = (
     "torch.profiler and nsys are read as well"
 )
 
-_KINDS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
+_COMPRESSIONS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
 """First bytes -> compression of a file."""
 
 _MOST_LAYERS = 2
@@ -56,7 +56,7 @@ _UNSUSPECTED_BYTES = 64 << 20
 """A file that unpacks to more than this, and to more than 200 times its input, is a bomb: published reports shrink at
 most 41 times at Zstandard's highest level, zeros 1,000 times and more."""
 
-_CHUNK_BYTES = 1 << 20
+_UNPACKED_CHUNK_BYTES = 1 << 20
 _STEP_BYTES = 64 << 10
 """How much a layer unpacks at once: at most this much is lost before a cut."""
 
@@ -91,7 +91,7 @@ def first_bytes(path: Path, size_bytes: int = 4) -> bytes:
 
 def is_packed(path: Path) -> bool:
     """Return whether a file is compressed; False if it is not a readable file."""
-    return _kind(first_bytes(path)) is not None
+    return _compression(first_bytes(path)) is not None
 
 
 def is_incomplete(path: Path) -> bool:
@@ -145,8 +145,8 @@ def spooled(stream: BinaryIO | IO[bytes], max_bytes: int | None = None) -> Itera
     Raises:
         InputError: The pipe breaks, gives too much, or the disk is full.
     """
-    counted = _Counted(stream, max_bytes or MAX_UNPACKED_BYTES, "sends")
-    with temporary_file(iter(lambda: counted.read(_CHUNK_BYTES) or b"", b""), "stdin") as file:
+    counted = _LimitedStream(stream, max_bytes or MAX_UNPACKED_BYTES, "sends")
+    with temporary_file(iter(lambda: counted.read(_UNPACKED_CHUNK_BYTES) or b"", b""), "stdin") as file:
         yield file
 
 
@@ -183,13 +183,13 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
     with path.open("rb") as file:
         stream = io.BufferedReader(file.raw, _STEP_BYTES)
         kinds: list[str] = []
-        while kind := _kind(stream.peek(4)):
+        while kind := _compression(stream.peek(4)):
             # Each layer multiplies the last, so a few hundred bytes could ask for terabytes.
             if len(kinds) == _MOST_LAYERS:
                 raise InputError(f"compressed more than {_MOST_LAYERS} times, as no report is", NOT_A_REPORT_HINT)
             kinds.append(kind)
-            layer = _Counted(_Layer(stream, kind), limit, "unpacks to", file.raw.tell)
-            stream = io.BufferedReader(layer, _CHUNK_BYTES)
+            layer = _LimitedStream(_Layer(stream, kind), limit, "unpacks to", file.raw.tell)
+            stream = io.BufferedReader(layer, _UNPACKED_CHUNK_BYTES)
         head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
         other = by_name(path.name) if _may_be_report(head) else foreign_file(head, path.name)
         if kinds and not head.startswith(MAGIC) and other is not None:
@@ -200,12 +200,12 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
                 "`NVR`",
                 NOT_A_REPORT_HINT,
             )
-        while piece := stream.read1(_CHUNK_BYTES):  # `read` would lose what came before damage
+        while piece := stream.read1(_UNPACKED_CHUNK_BYTES):  # `read` would lose what came before damage
             yield piece
 
 
-def _kind(head: bytes) -> str | None:
-    return next((kind for magic, kind in _KINDS.items() if head.startswith(magic)), None)
+def _compression(head: bytes) -> str | None:
+    return next((kind for magic, kind in _COMPRESSIONS.items() if head.startswith(magic)), None)
 
 
 def _may_be_report(head: bytes) -> bool:
@@ -254,7 +254,7 @@ def _zstd(stream: Any) -> tuple[Any, tuple[type[Exception], ...]]:
     return pa.CompressedInputStream(stream, "zstd"), (OSError,)
 
 
-class _Counted(io.RawIOBase):
+class _LimitedStream(io.RawIOBase):
     """A stream that raises an error if it gives more than its limit, or far more than its input explains."""
 
     def __init__(self, stream: Any, max_bytes: int, verb: str, read_bytes: Callable[[], int] | None = None) -> None:
@@ -269,7 +269,7 @@ class _Counted(io.RawIOBase):
         self._given_bytes += len(piece)
         if self._given_bytes > self._max_bytes:
             raise InputError(
-                f"{self._verb} more than {_size(self._max_bytes)}, the limit",
+                f"{self._verb} more than {_size_words(self._max_bytes)}, the limit",
                 "ROOFLENS_MAX_UNPACKED=SIZE raises it if you trust the file and have room; or profile fewer kernels",
             )
         # Checked while unpacking, so that a bomb is noticed after megabytes, not once the disk is full.
@@ -282,6 +282,6 @@ class _Counted(io.RawIOBase):
         return len(piece)
 
 
-def _size(size_bytes: int) -> str:
+def _size_words(size_bytes: int) -> str:
     factor, unit = next((one for one in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if size_bytes >> one[0]), (0, "B"))
     return f"{size_bytes / (1 << factor):.6g} {unit}"

@@ -15,7 +15,7 @@ from rooflens.model.unprofiled import SOURCES, GapsAfter, LaunchCount, Shape, Un
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflens.checking import Table
+    from rooflens.checking import CheckedTable
 
 _SCHEMA_VERSION = 1
 
@@ -63,13 +63,13 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
     )
 
 
-def _launch_count(table: Table) -> LaunchCount:
+def _launch_count(table: CheckedTable) -> LaunchCount:
     times, texts = ("time_ns", "gap_ns", "low_ns", "high_ns", "total_ns"), ("nvtx_range", "operator", "module", "code")
     table.check_keys(("name", "grid", "block", "count"), (*times, "streams", *texts))
     return LaunchCount(
         table.text("name"),
-        _shape(table, "grid"),
-        _shape(table, "block"),
+        _shape_of_key(table, "grid"),
+        _shape_of_key(table, "block"),
         table.count("count"),
         time_ns=_optional_count(table, "time_ns"),
         gap_ns=_optional_count(table, "gap_ns"),
@@ -84,22 +84,22 @@ def _launch_count(table: Table) -> LaunchCount:
     )
 
 
-def _shape(table: Table, key: str) -> Shape:
+def _shape_of_key(table: CheckedTable, key: str) -> Shape:
     if table.values[key] is None:
         return None
     x, y, z = table.counts(key, 3)
     return x, y, z
 
 
-def _gaps_after(table: Table) -> GapsAfter:
+def _gaps_after(table: CheckedTable) -> GapsAfter:
     table.check_keys(("name", "count", "gap_ns"))
     name = None if table.values["name"] is None else table.text("name")
     return GapsAfter(name, table.count("count"), table.count("gap_ns", zero=True))
 
 
-def _optional_count(table: Table, key: str) -> int | None:
+def _optional_count(table: CheckedTable, key: str) -> int | None:
     return None if table.values.get(key) is None else table.count(key, zero=True)
 
 
-def _optional_text(table: Table, key: str) -> str | None:
+def _optional_text(table: CheckedTable, key: str) -> str | None:
     return None if table.values.get(key) is None else table.text(key)

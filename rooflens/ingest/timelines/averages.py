@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rooflens.errors import InputError
 from rooflens.format import bounded_name, count, percent
-from rooflens.ingest.timelines.printed import NS_OF_UNIT, Printed, nanoseconds, whole
+from rooflens.ingest.timelines.printed import NS_OF_UNIT, PrintedTable, nanoseconds, whole
 from rooflens.model.program.timeline import Operands
 from rooflens.model.program.totals import KernelTotal, Total, TotalOf, Totals
 
@@ -25,7 +25,7 @@ TRACE_HINT = '`prof.export_chrome_trace("step.json.gz")` has them'
 _CALLS = ("# of calls", "number of calls")
 _SELF_CPU = ("self cpu", "self cpu total")
 _SELF = re.compile(r"self (?!cpu\b)(\S{1,40})")
-_TIME = re.compile(r"([\d.,]+)\s*(ns|us|\u00b5s|\u03bcs|ms|s)")
+_TIME_TEXT = re.compile(r"([\d.,]+)\s*(ns|us|\u00b5s|\u03bcs|ms|s)")
 _TOTAL = re.compile(r"Self (?!CPU )\S{1,40} time total:\s*([\d.,]+\s*\w{1,2})")
 _COPY = re.compile(r"Mem(?:cpy|set)\b")
 _RANGE = re.compile(
@@ -35,7 +35,7 @@ _OPERATOR = re.compile(r"\w+::")
 _CALL = re.compile(
     r"cu(?:da)?[A-Z]\w+|hip[A-Z]\w+|nccl[A-Z]\w+|Activity Buffer Request|Lazy Function Loading|Runtime Triggered"
 )
-_CUT = ("...", "..")
+_CUT_MARKS = ("...", "..")
 _MOST_DIMS = 64
 _LONGEST_SHAPES = 1 << 16
 _SMALLEST_TYPE = "c10::Half"
@@ -45,7 +45,7 @@ _ROUNDING = 1.01
 """Rows are printed with four digits or more: together they do not exceed the total by more than this."""
 
 
-class _Row(NamedTuple):
+class _AverageRow(NamedTuple):
     """A row with time on the device or on the host."""
 
     name: str
@@ -66,7 +66,7 @@ def is_averages(columns: Sequence[str]) -> bool:
     return "name" in columns and any(one in columns for one in _CALLS) and any(one in columns for one in _SELF_CPU)
 
 
-def read_averages(tables: Iterable[Printed], source: str) -> Totals:
+def read_averages(tables: Iterable[PrintedTable], source: str) -> Totals:
     """Make one summary of the tables that PyTorch's profiler printed; no kernel counts twice.
 
     Raises:
@@ -82,11 +82,11 @@ def read_averages(tables: Iterable[Printed], source: str) -> Totals:
                 "profile with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`, and print the table again",
             )
         first, others, device = later, [], _device_of(later)
-    rows, left_out = _rows(first)
+    rows, left_out = _average_rows(first)
     notes: list[str] = []
     for other in others:
         if _total_of(other) == _total_of(first) and _device_of(other) is not None:
-            more, lost = _rows(other)
+            more, lost = _average_rows(other)
             rows, left_out = list(dict.fromkeys((*rows, *more))), left_out + lost
         else:
             notes.append("several tables of different runs: the first with times of a GPU is read")
@@ -117,13 +117,13 @@ def _what_is_missing(
         yield "no sizes of operators, so no floors: `key_averages(group_by_input_shape=True)` prints them"
     if any(one.operator and one.name == one.operator for one in kernels):
         yield "rows are operators with all kernels that they launch themselves; their launches are calls"
-    if any(name.endswith(_CUT) for name in (*(one.name for one in kernels), *(one.name for one in totals))):
+    if any(name.endswith(_CUT_MARKS) for name in (*(one.name for one in kernels), *(one.name for one in totals))):
         yield "long names are cut: `table(max_name_column_width=None)` prints them whole"
     if left_out:
         yield f"left out {count(left_out, 'line')} that could not be read: cut or broken"
 
 
-def _device_of(table: Printed) -> int | None:
+def _device_of(table: PrintedTable) -> int | None:
     """Return the position of the device's own time; None if the table has none."""
     for at, heading in enumerate(table.columns):
         found = _SELF.fullmatch(heading)
@@ -132,29 +132,29 @@ def _device_of(table: Printed) -> int | None:
     return None
 
 
-def _total_of(table: Printed) -> float | None:
+def _total_of(table: PrintedTable) -> float | None:
     """Return the device's time in all rows, which stands below the table; None if that was not copied."""
     for line in (*table.after, *(row[0] for row in table.rows[-3:])):
         if found := _TOTAL.match(line.strip()):
-            return _time(found[1])
+            return _parsed_time_ns(found[1])
     return None
 
 
-def _rows(table: Printed) -> tuple[list[_Row], int]:
+def _average_rows(table: PrintedTable) -> tuple[list[_AverageRow], int]:
     device, host, calls = _device_of(table), table.place(*_SELF_CPU), table.place(*_CALLS)
     shapes, code, name = table.place("input shapes"), table.place("source location"), table.columns.index("name")
     rows, left_out = [], table.stray_count
     for cells in table.rows:
         if not cells[name]:
             continue  # further lines of a stack
-        of_device = _time(cells[device]) if device is not None else 0.0
-        of_host = _time(cells[host]) if host is not None else None
+        of_device = _parsed_time_ns(cells[device]) if device is not None else 0.0
+        of_host = _parsed_time_ns(cells[host]) if host is not None else None
         number = whole(cells[calls]) if calls is not None else None
         if of_device is None or of_host is None or not number:
             left_out += not cells[name].startswith("Self ")
             continue
         rows.append(
-            _Row(
+            _AverageRow(
                 bounded_name(cells[name]),
                 number,
                 of_host,
@@ -166,12 +166,12 @@ def _rows(table: Printed) -> tuple[list[_Row], int]:
     return rows, left_out
 
 
-def _time(text: str) -> float | None:
-    found = _TIME.fullmatch(text.strip()[:40])
+def _parsed_time_ns(text: str) -> float | None:
+    found = _TIME_TEXT.fullmatch(text.strip()[:40])
     return nanoseconds(found[1], NS_OF_UNIT[found[2]]) if found else None
 
 
-def _parted(rows: Sequence[_Row]) -> tuple[list[KernelTotal], list[Total]]:
+def _parted(rows: Sequence[_AverageRow]) -> tuple[list[KernelTotal], list[Total]]:
     """Part the rows so that each nanosecond of the device counts once.
 
     Kernels and operators are two views of the same time. An operator with the time and the calls of exactly one kernel
@@ -197,7 +197,7 @@ def _parted(rows: Sequence[_Row]) -> tuple[list[KernelTotal], list[Total]]:
         own = {id(operator): kernel for kernel, operator in launched}
         found = [_of_operator(one, own.get(id(one))) for one in operators]
         paired = {id(kernel) for kernel, _ in launched}
-        rest: list[tuple[TotalOf, _Row]] = [("kernel", one) for one in kernels if id(one) not in paired]
+        rest: list[tuple[TotalOf, _AverageRow]] = [("kernel", one) for one in kernels if id(one) not in paired]
     else:
         own = {id(kernel): operator for kernel, operator in launched}
         found = [_of_kernel(one, own.get(id(one))) for one in kernels]
@@ -212,9 +212,9 @@ def _kind_on_host(name: str) -> TotalOf | None:
     return None if _OPERATOR.match(name) else "range"
 
 
-def _pairs(kernels: Sequence[_Row], operators: Sequence[_Row]) -> list[tuple[_Row, _Row]]:
+def _pairs(kernels: Sequence[_AverageRow], operators: Sequence[_AverageRow]) -> list[tuple[_AverageRow, _AverageRow]]:
     """Pair each kernel with the operator of the same time and number of calls, where both are the only ones."""
-    alike: defaultdict[tuple[float, int], list[_Row]] = defaultdict(list)
+    alike: defaultdict[tuple[float, int], list[_AverageRow]] = defaultdict(list)
     for one in operators:
         alike[one.device_ns, one.calls].append(one)
     times = Counter((one.device_ns, one.calls) for one in kernels)
@@ -225,12 +225,12 @@ def _pairs(kernels: Sequence[_Row], operators: Sequence[_Row]) -> list[tuple[_Ro
     ]
 
 
-def _of_kernel(one: _Row, operator: _Row | None) -> KernelTotal:
+def _of_kernel(row: _AverageRow, operator: _AverageRow | None) -> KernelTotal:
     return KernelTotal(
-        one.name,
-        one.calls,
-        round(one.device_ns),
-        round(one.device_ns / one.calls),
+        row.name,
+        row.calls,
+        round(row.device_ns),
+        round(row.device_ns / row.calls),
         operator=operator.name if operator else None,
         operands=_operands(operator.shapes) if operator else None,
         calls=operator.calls if operator else None,
@@ -238,16 +238,16 @@ def _of_kernel(one: _Row, operator: _Row | None) -> KernelTotal:
     )
 
 
-def _of_operator(one: _Row, kernel: _Row | None) -> KernelTotal:
+def _of_operator(row: _AverageRow, kernel: _AverageRow | None) -> KernelTotal:
     return KernelTotal(
-        kernel.name if kernel else one.name,
-        one.calls,
-        round(one.device_ns),
-        round(one.device_ns / one.calls),
-        operator=one.name,
-        operands=_operands(one.shapes),
-        calls=one.calls,
-        code=one.code or None,
+        kernel.name if kernel else row.name,
+        row.calls,
+        round(row.device_ns),
+        round(row.device_ns / row.calls),
+        operator=row.name,
+        operands=_operands(row.shapes),
+        calls=row.calls,
+        code=row.code or None,
     )
 
 
@@ -268,7 +268,7 @@ def _operands(shapes: str) -> Operands | None:
     return Operands(dims, tuple(_SMALLEST_TYPE if one else "Scalar" for one in dims))
 
 
-def _dims(one: object) -> tuple[int, ...]:
-    if not isinstance(one, list) or not all(type(size) is int and size >= 0 for size in one):
+def _dims(shape: object) -> tuple[int, ...]:
+    if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
         return ()
-    return tuple(one)
+    return tuple(shape)

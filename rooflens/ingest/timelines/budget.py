@@ -47,7 +47,7 @@ READING = 0.8
 RANGE_DEPTH, PATH_LENGTH = 128, 16_384
 """Most nested ranges in a path, and most characters; ranges further inside are left out."""
 
-_HINT = f"record it again, shorter; or, if you trust the file, {DEADLINE}=SECONDS gives it longer"
+_TOO_SLOW_HINT = f"record it again, shorter; or, if you trust the file, {DEADLINE}=SECONDS gives it longer"
 _SIZE_HINT = "export or record it again, shorter"
 
 
@@ -55,7 +55,7 @@ class TooMuchError(InputError):
     """The timeline has more to read than any real timeline of its size."""
 
 
-class Budget:
+class TimelineBudget:
     """How much of a timeline may still be read, and what was cut or left out on the way.
 
     Args:
@@ -117,7 +117,7 @@ class Budget:
     def too_slow(self) -> TooMuchError:
         """Make the error for a timeline whose time is over."""
         much = f"more than {self._seconds:.0f} s, as no real one of its size does"
-        return TooMuchError(f"reading the timeline `{self._source}` takes {much}", _HINT)
+        return TooMuchError(f"reading the timeline `{self._source}` takes {much}", _TOO_SLOW_HINT)
 
     def notes(self) -> Iterator[str]:
         """Yield a sentence for everything that was cut or left out so far."""

@@ -13,8 +13,8 @@ from rooflens.errors import InputError
 from rooflens.foreign import foreign_content
 from rooflens.format import count
 from rooflens.ingest.reports.unpacking import HEAD_BYTES, chunks, first_bytes, is_packed
-from rooflens.ingest.timelines.budget import READING, Budget
-from rooflens.ingest.timelines.columns import Columns
+from rooflens.ingest.timelines.budget import READING, TimelineBudget
+from rooflens.ingest.timelines.columns import TraceColumns
 from rooflens.ingest.timelines.events import read_events
 from rooflens.ingest.timelines.host import TracedHost, unseen_graphs
 from rooflens.ingest.timelines.launched import launched
@@ -44,8 +44,8 @@ def read_trace(path: Path, on_read: Callable[[float], None] = lambda _: None) ->
     Raises:
         InputError: The file is unreadable or cut, is no trace, or has no kernels.
     """
-    budget = Budget(path, str(path), on_read)
-    trace = Columns(budget)
+    budget = TimelineBudget(path, str(path), on_read)
+    trace = TraceColumns(budget)
     for piece in read_events(path, budget):
         trace.take(piece)
     trace.finish()

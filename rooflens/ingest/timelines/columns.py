@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from rooflens.format import bounded_name, count
-from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, Budget
+from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, TimelineBudget
 from rooflens.ingest.timelines.events import Piece
 from rooflens.ingest.timelines.kernel_events import LATEST_NS, MOST_BLOCKS, id_of, index_of, shape_of, text_of
 from rooflens.ingest.timelines.kineto import NO_ARGUMENTS, Arguments, Event, event_of, value_of
@@ -103,7 +103,7 @@ class Kernels:
         self.sizes: list[tuple[Any, Any]] = []
 
 
-class Launches:
+class LaunchColumns:
     """The launches in columns: where the host was when it launched what has an ID.
 
     Attributes:
@@ -123,9 +123,9 @@ class Launches:
         if type(key) is int and 0 <= key < len(self._of_number) and (index := self._of_number[key]) != NONE:
             return index
         found = self._of_others.get(key)
-        return self._add(key) if found is None else found
+        return self._add_id(key) if found is None else found
 
-    def _add(self, key: Any) -> int:
+    def _add_id(self, key: Any) -> int:
         index = len(self.threads)
         if type(key) is int and 0 <= key < _MOST_NUMBERS * index + _NUMBERS_AHEAD:
             if (lacking := key + 1 - len(self._of_number)) > 0:
@@ -193,12 +193,12 @@ class Operators(Spans):
         self.steps, self.externals = array("q"), Ids()
 
 
-class Columns:
+class TraceColumns:
     """What a trace holds of kernels, and of the host where it may have launched them."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: TimelineBudget) -> None:
         self._budget = budget
-        self.kernels, self.launches, self.operators = Kernels(), Launches(), Operators()
+        self.kernels, self.launches, self.operators = Kernels(), LaunchColumns(), Operators()
         self.modules, self.frames, self.ranges, self.runtime = Spans(), Spans(), Spans(), Spans()
         self.communications, self.titles = Spans(), Spans()
         """Operators that say what they communicate, and ranges within these that say as much in old traces."""
@@ -257,7 +257,7 @@ class Columns:
             try:
                 waiting[event.cat].append(event)
             except KeyError:
-                self._of(event.cat).append(event)
+                self._events_of(event.cat).append(event)
         for some, take in self._takers:
             take(some)
             some.clear()
@@ -293,7 +293,7 @@ class Columns:
         if self._untimed_count:
             yield f"left out {count(self._untimed_count, 'kernel event')} without a name or time"
 
-    def _of(self, category: str | None) -> list[Event]:
+    def _events_of(self, category: str | None) -> list[Event]:
         """Return the list of the events of a category in another spelling: old traces capitalise it."""
         events = self._waiting.get((category or "").lower(), self._unwanted)
         if len(self._waiting) < _MOST_CATEGORIES:
@@ -312,7 +312,7 @@ class Columns:
             thread = self._thread(event)
             if kind.waits or duration >= _LONG_CALL_NS:
                 self._kept_count += 1
-                self.runtime.add(thread, start, duration, self._text(event.name or ""))
+                self.runtime.add(thread, start, duration, self._index_of_text(event.name or ""))
             if not kind.launches or event.args is None or (key := id_of(event.args.correlation)) is None:
                 continue
             index = launches.at(key)
@@ -337,7 +337,7 @@ class Columns:
             args = event.args or NO_ARGUMENTS
             name = names.get(event.name)
             if name is None:
-                name = self._name(event.name)
+                name = self._index_of_name(event.name)
             sizes = args.grid, args.block
             shape = shapes.get(sizes)
             if shape is None:
@@ -366,7 +366,7 @@ class Columns:
                 self.kernels.streams.append(key)
             return lane
 
-    def _name(self, given: str) -> int:
+    def _index_of_name(self, given: str) -> int:
         name = bounded_name(given)
         if name not in self._names:
             self._budget.take(NAME_CHARACTERS, len(name))
@@ -384,7 +384,7 @@ class Columns:
             self._kept_count += 1
             args = event.args or NO_ARGUMENTS
             device, stream = (0 if one is UNSET else index_of(one) for one in (args.device, args.stream))
-            name = None if event.name is None else self.texts[self._text(event.name)]
+            name = None if event.name is None else self.texts[self._index_of_text(event.name)]
             correlation = id_of(args.correlation)
             launch = NONE if correlation is None else self.launches.at(correlation)
             kind: BusyKind = "memset" if "memset" in (event.cat or "").lower() else "copy"
@@ -398,7 +398,7 @@ class Columns:
                 continue
             self._kept_count += 1
             thread, span = self._thread(event), (event.ts, event.dur)
-            self.ranges.add(thread, *span, self._text(event.name))
+            self.ranges.add(thread, *span, self._index_of_text(event.name))
             if event.name.startswith(_TITLE):
                 self.titles.add(thread, *span, self._title(event.name, event.args or NO_ARGUMENTS))
 
@@ -410,7 +410,7 @@ class Columns:
             self._kept_count += 1
             is_module, name = said
             spans = self.modules if is_module else self.frames
-            spans.add(self._thread(event), start, event.dur, self._text(name))
+            spans.add(self._thread(event), start, event.dur, self._index_of_text(name))
 
     def _take_operators(self, events: Sequence[Event]) -> None:
         operators = self.operators
@@ -438,13 +438,15 @@ class Columns:
             dims = args.dims or args.old_dims
             call = BETWEEN.join((dims, args.types, args.strides, args.values, args.num_gb, args.flop))
         if args.stack is not None or args.generated is not None or args.hierarchy is not None:
-            more = text_of(args.generated) or None, text_of(args.hierarchy) or None, _own_frame_of(args.stack)
+            more = text_of(args.generated) or None, text_of(args.hierarchy) or None, _user_frame_of(args.stack)
         key = name, call, more
         index = self._said_indices.get(key)
         if index is None:
             index = self._said_indices[key] = len(self.said)
-            shared = (text if text is None else self.texts[self._text(text)] for text in more)
-            self.said.append(OperatorFacts(self.texts[self._text(name)], self._call(call) if call else NONE, *shared))
+            shared = (text if text is None else self.texts[self._index_of_text(text)] for text in more)
+            self.said.append(
+                OperatorFacts(self.texts[self._index_of_text(name)], self._call(call) if call else NONE, *shared)
+            )
         return index
 
     def _call(self, call: Call) -> int:
@@ -490,7 +492,7 @@ class Columns:
         index = self._collective_indices.get(key)
         if index is None:
             texts = (call.name, call.dtype, call.group, call.description, call.ranks)
-            name, *rest = (text if text is None else self.texts[self._text(text)] for text in texts)
+            name, *rest = (text if text is None else self.texts[self._index_of_text(text)] for text in texts)
             index = self._collective_indices[key] = len(self.collectives)
             dtype, group, description, ranks = rest
             self.collectives.append(
@@ -508,7 +510,7 @@ class Columns:
                 self.processes.append(process)
             return thread
 
-    def _text(self, given: str) -> int:
+    def _index_of_text(self, given: str) -> int:
         """Return the index of a text, which is cut to the length of a name."""
         index = self._text_indices.get(given)
         if index is None:
@@ -543,12 +545,12 @@ def _own_function(name: str) -> tuple[bool, str] | None:
     """Return whether a function is a module's, and the module, or its file and line; None for what is not kept."""
     if name.startswith(_MODULE):
         return True, name.removeprefix(_MODULE)
-    frame = _own_frame(name)
+    frame = _user_frame(name)
     return None if frame is None else (False, frame)
 
 
 @lru_cache(maxsize=_TEXTS_KEPT)
-def _own_frame(text: str) -> str | None:
+def _user_frame(text: str) -> str | None:
     """Return file and line of a Python frame, `train.py(12): step`; None for frames of PyTorch and of Python."""
     match = _FRAME.match(text.strip())
     if match is None or _LIBRARY.search(file := match["file"]):
@@ -557,9 +559,9 @@ def _own_frame(text: str) -> str | None:
     return None if is_standard else f"{file}:{match['line']}"
 
 
-def _own_frame_of(stack: Any) -> str | None:
+def _user_frame_of(stack: Any) -> str | None:
     """Return the innermost frame of a stack that is neither PyTorch's nor Python's."""
-    return next(filter(None, map(_own_frame, text_of(stack).split(";"))), None)
+    return next(filter(None, map(_user_frame, text_of(stack).split(";"))), None)
 
 
 def _gpu_names(properties: Any) -> dict[int, str]:

@@ -24,7 +24,7 @@ from rooflens.ingest.timelines.budget import READING, TooMuchError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.ingest.timelines.budget import Budget
+    from rooflens.ingest.timelines.budget import TimelineBudget
     from rooflens.ingest.timelines.kineto import Event
 
 MOST_CHARACTERS = 8 << 20
@@ -78,10 +78,10 @@ def read_pieces(path: Path) -> Iterator[Piece]:
     Raises:
         InputError: The file is unreadable, cut or damaged, no JSON, or no trace.
     """
-    return _pieces(path, _Text(path))
+    return _pieces(path, _TraceText(path))
 
 
-def read_events(path: Path, budget: Budget) -> Iterator[Piece]:
+def read_events(path: Path, budget: TimelineBudget) -> Iterator[Piece]:
     """Yield all parts of a trace without their text: some hundred events in each, or an event, or the value of a key.
 
     Args:
@@ -95,7 +95,7 @@ def read_events(path: Path, budget: Budget) -> Iterator[Piece]:
     return _pieces(path, _EventText(path, budget))
 
 
-def _pieces(path: Path, text: _Text) -> Iterator[Piece]:
+def _pieces(path: Path, text: _TraceText) -> Iterator[Piece]:
     try:
         yield from _all_pieces(text)
     except TooMuchError:
@@ -106,7 +106,7 @@ def _pieces(path: Path, text: _Text) -> Iterator[Piece]:
         raise InputError(f"cannot read the trace `{path}`: {error.strerror}", "check the path") from error
 
 
-def _all_pieces(text: _Text) -> Iterator[Piece]:
+def _all_pieces(text: _TraceText) -> Iterator[Piece]:
     """Yield the parts of a trace of either form."""
     match text.peek():
         case "{":
@@ -120,7 +120,7 @@ def _all_pieces(text: _Text) -> Iterator[Piece]:
     yield text.taken()
 
 
-def _members(text: _Text) -> Iterator[Piece]:
+def _members(text: _TraceText) -> Iterator[Piece]:
     """Yield the parts of an object with `traceEvents`."""
     has_events, separator = False, text.step()
     while separator != "}" and text.peek(may_end=False) != "}":
@@ -142,7 +142,7 @@ def _members(text: _Text) -> Iterator[Piece]:
         raise InputError("a JSON file, but not a trace: it has no `traceEvents`", _NO_TRACE_HINT)
 
 
-def _elements(text: _Text, *, may_lack_end: bool = False) -> Iterator[Piece]:
+def _elements(text: _TraceText, *, may_lack_end: bool = False) -> Iterator[Piece]:
     """Yield the events of an array, each with the comma before it."""
     text.step()
     while (char := text.peek(_BETWEEN_EVENTS, may_end=may_lack_end)) != "]":
@@ -159,10 +159,10 @@ def _elements(text: _Text, *, may_lack_end: bool = False) -> Iterator[Piece]:
     text.step()
 
 
-class _Text:
+class _TraceText:
     """The text of a trace as it is read, and the current position."""
 
-    def __init__(self, path: Path, budget: Budget | None = None) -> None:
+    def __init__(self, path: Path, budget: TimelineBudget | None = None) -> None:
         self._chunks = chunks(path, MAX_TRACE_BYTES)
         self._budget = budget
         self._mends = False
@@ -194,10 +194,10 @@ class _Text:
             self._at = match.end() if match else self._at
             if self._at < len(self._text):
                 return self._text[self._at]
-            if not self._read():
+            if not self._read_more():
                 if may_end:
                     return ""
-                raise _cut()
+                raise _cut_error()
 
     def step(self) -> str:
         """Return the next non-space character, and move past it.
@@ -224,17 +224,17 @@ class _Text:
                     self._text = self._text[: self._at] + self._mended(self._text[self._at :])
                     continue
                 is_cut = error.msg.startswith("Unterminated string") or error.pos >= len(self._text) - _LONGEST_CUT
-                if is_cut and self._read():
+                if is_cut and self._read_more():
                     continue
-                raise _cut() if is_cut else InputError(f"not JSON: {error.msg}", _NO_TRACE_HINT) from error
+                raise _cut_error() if is_cut else InputError(f"not JSON: {error.msg}", _NO_TRACE_HINT) from error
             except (RecursionError, ValueError) as error:
                 raise InputError("not a trace: nested too deep, or a number is too long", _NO_TRACE_HINT) from error
-            if end == len(self._text) and self._read():  # a number may continue
+            if end == len(self._text) and self._read_more():  # a number may continue
                 continue
             self._value_at, self._at = self._at, end
             return value
 
-    def _read(self) -> bool:
+    def _read_more(self) -> bool:
         """Read more text, at least as much as is pending, so that a long value is not parsed too often."""
         pending = [self._text[self._start :]]
         wanted = max(len(pending[0]), 1)
@@ -271,10 +271,10 @@ class _Text:
         return f"\\{found}"
 
 
-class _EventText(_Text):
+class _EventText(_TraceText):
     """The text of a trace whose events alone are wanted."""
 
-    def __init__(self, path: Path, budget: Budget) -> None:
+    def __init__(self, path: Path, budget: TimelineBudget) -> None:
         from msgspec import MsgspecError  # noqa: PLC0415 - where programs are recorded there is none
 
         from rooflens.ingest.timelines.kineto import EventDecoder  # noqa: PLC0415 - as above
@@ -290,7 +290,7 @@ class _EventText(_Text):
         if self._at < self._refused_until:
             return ()
         end = self._end_of_events()
-        if end is None and self._read():
+        if end is None and self._read_more():
             end = self._end_of_events()
         if end is None:
             return ()
@@ -316,13 +316,13 @@ class _EventText(_Text):
                 return end + 1
         return None
 
-    def _read(self) -> bool:
+    def _read_more(self) -> bool:
         start = self._start
-        is_more = super()._read()
+        is_more = super()._read_more()
         self._refused_until -= start
         return is_more
 
 
-def _cut() -> InputError:
+def _cut_error() -> InputError:
     """Make the error for a trace that ends too early."""
     return InputError("it is cut: its JSON ends in the middle", CUT_HINT)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens.errors import InputError
 from rooflens.format import LONGEST_NAME, bounded_name
 from rooflens.ingest.reports.unpacking import first_bytes
-from rooflens.ingest.timelines.budget import NAME_CHARACTERS, Budget
+from rooflens.ingest.timelines.budget import NAME_CHARACTERS, TimelineBudget
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ _MAY_READ = frozenset({"sqlite_master", *_TABLES})
 _MAY_CALL = frozenset({"count", "sum", "substr", "typeof"})
 """Everything that a query may read and call; SQLite asks for permission when it prepares a query."""
 
-_STEPS = 4000
+_SQL_STEPS = 4000
 """SQLite instructions between two checks whether to continue: about 0.2 ms."""
 
 _MOST_VALUE_BYTES = 1 << 20
@@ -66,7 +66,7 @@ def _cut_text(column: str) -> str:
 VALUE = _cut_text("value")
 
 
-def bounded(text: str, budget: Budget) -> str:
+def bounded(text: str, budget: TimelineBudget) -> str:
     """Count a name, and cut it if it is longer than any real name."""
     name = bounded_name(text)
     budget.take(NAME_CHARACTERS, len(name))
@@ -75,7 +75,7 @@ def bounded(text: str, budget: Budget) -> str:
     return name
 
 
-def shared(text: str, texts: dict[str, str], budget: Budget) -> str:
+def shared(text: str, texts: dict[str, str], budget: TimelineBudget) -> str:
     """Cut a name as `bounded` does, and return its shared copy."""
     name = bounded_name(text)
     if name not in texts:
@@ -83,7 +83,9 @@ def shared(text: str, texts: dict[str, str], budget: Budget) -> str:
     return texts[name]
 
 
-def strings_of_ranges(database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget) -> dict[int, str]:
+def strings_of_ranges(
+    database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: TimelineBudget
+) -> dict[int, str]:
     """Return the range names that are stored in the table of texts, by ID."""
     if "textId" not in columns[RANGES] or not has_strings(columns):
         return {}
@@ -113,13 +115,13 @@ def has_strings(columns: Mapping[str, set[str]]) -> bool:
 
 
 def timed_rows(
-    database: sqlite3.Connection, table: str, known: set[str], wanted: Sequence[str]
+    database: sqlite3.Connection, table: str, columns: set[str], wanted: Sequence[str]
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the wanted columns of rows with a time, in start order; a missing column is None."""
-    if not {"start", "end"} <= known:
+    if not {"start", "end"} <= columns:
         return
     yield from database.execute(
-        f"SELECT {selected(known, wanted)} FROM {table} WHERE {_TIMED} ORDER BY start, end"  # noqa: S608 - our constants
+        f"SELECT {selected(columns, wanted)} FROM {table} WHERE {_TIMED} ORDER BY start, end"  # noqa: S608 - our constants
     )
 
 
@@ -129,9 +131,9 @@ def count_rows(database: sqlite3.Connection, table: str) -> int:
     return int(found)
 
 
-def selected(known: set[str], wanted: Sequence[str]) -> str:
+def selected(columns: set[str], wanted: Sequence[str]) -> str:
     """Write the SQL for the wanted columns; a missing one is NULL."""
-    return ", ".join(f'"{name}"' if name in known else "NULL" for name in wanted)
+    return ", ".join(f'"{name}"' if name in columns else "NULL" for name in wanted)
 
 
 def has_rows(database: sqlite3.Connection, table: str) -> bool:
@@ -139,7 +141,7 @@ def has_rows(database: sqlite3.Connection, table: str) -> bool:
     return database.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None  # noqa: S608 - our constants
 
 
-def check_size(database: sqlite3.Connection, table: str, budget: Budget) -> None:
+def check_size(database: sqlite3.Connection, table: str, budget: TimelineBudget) -> None:
     """Check that a table has no more rows than fit into its file: a hostile table may repeat a page a thousand times.
 
     Raises:
@@ -176,7 +178,7 @@ def columns_of(database: sqlite3.Connection, source: str) -> dict[str, set[str]]
 
 
 @contextmanager
-def opened(export: Path, source: str, budget: Budget) -> Iterator[sqlite3.Connection]:
+def opened(export: Path, source: str, budget: TimelineBudget) -> Iterator[sqlite3.Connection]:
     """Open an export for reading; damage that SQLite finds is an error of the input.
 
     It is opened as immutable, so that SQLite leaves no files beside it.
@@ -187,7 +189,7 @@ def opened(export: Path, source: str, budget: Budget) -> Iterator[sqlite3.Connec
     next(watch)
     try:
         with closing(sqlite3.connect(f"{export.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
-            database.set_progress_handler(watch.__next__, _STEPS)
+            database.set_progress_handler(watch.__next__, _SQL_STEPS)
             database.text_factory = lambda text: text.decode("utf-8", "replace")
             _restrict(database)
             yield database
@@ -202,7 +204,7 @@ def opened(export: Path, source: str, budget: Budget) -> Iterator[sqlite3.Connec
         raise InputError(f"cannot read the timeline `{source}`: {why}", AGAIN) from error
 
 
-def _watched(budget: Budget, raised: list[BaseException]) -> Generator[int, None, None]:
+def _watched(budget: TimelineBudget, raised: list[BaseException]) -> Generator[int, None, None]:
     """Decide repeatedly whether a query must stop: its time is over, or a signal came.
 
     SQLite drops exceptions of its callback, and Python runs signal handlers at the start of a function, before anything

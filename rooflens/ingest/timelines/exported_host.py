@@ -12,7 +12,7 @@ from heapq import merge
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rooflens.ingest.timelines.budget import KEPT, Budget
+from rooflens.ingest.timelines.budget import KEPT, TimelineBudget
 from rooflens.ingest.timelines.export import (
     BUSY,
     GRAPHS,
@@ -58,7 +58,7 @@ class ExportedHost:
 
     export: Path
     source: str
-    budget: Budget
+    budget: TimelineBudget
     _threads: list[int] = field(default_factory=list)
 
     def calls(self, numbers: array[int]) -> Iterator[Call]:
@@ -149,7 +149,7 @@ def _marks(values: Sequence[int]) -> str:
     return ", ".join("?" * len(values))
 
 
-_VERSION = re.compile(r"_v\d+$")
+_VERSION_SUFFIX = re.compile(r"_v\d+$")
 """How nsys ends the names of CUDA's calls: `cudaMemcpy_v3020`."""
 
 _MOST_NAMES = 4096
@@ -162,10 +162,12 @@ def _call_names(database: sqlite3.Connection, columns: Columns, table: str = RUN
     rows = database.execute(
         f"SELECT id, {VALUE} FROM StringIds WHERE id IN (SELECT DISTINCT nameId FROM {table}) LIMIT {_MOST_NAMES}"  # noqa: S608 - our constants
     )
-    return {key: _VERSION.sub("", text) for key, text in rows if type(key) is int and text}
+    return {key: _VERSION_SUFFIX.sub("", text) for key, text in rows if type(key) is int and text}
 
 
-def _calls_of(database: sqlite3.Connection, columns: Columns, thread: int, budget: Budget) -> Iterator[HostSpan]:
+def _calls_of(
+    database: sqlite3.Connection, columns: Columns, thread: int, budget: TimelineBudget
+) -> Iterator[HostSpan]:
     """Yield the calls of a thread that wait for the GPU or take long, in order."""
     found = []
     for table in (RUNTIME, OS_CALLS):
@@ -185,7 +187,9 @@ def _calls_of(database: sqlite3.Connection, columns: Columns, thread: int, budge
 _MOST_WAITING = 512
 
 
-def _ranges_of(database: sqlite3.Connection, columns: Columns, thread: int, budget: Budget) -> Iterator[HostSpan]:
+def _ranges_of(
+    database: sqlite3.Connection, columns: Columns, thread: int, budget: TimelineBudget
+) -> Iterator[HostSpan]:
     """Yield the NVTX ranges of a thread, and those of its process, in order."""
     known = columns.get(RANGES, set())
     if not {"start", "end", "eventType", "globalTid"} <= known:

@@ -14,8 +14,8 @@ from rooflens.model.program.timeline import NO_CALL, BusyEvent, Call, HostSpan, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rooflens.ingest.timelines.budget import Budget
-    from rooflens.ingest.timelines.columns import Columns
+    from rooflens.ingest.timelines.budget import TimelineBudget
+    from rooflens.ingest.timelines.columns import TraceColumns
 
 _NO_CALL = Call(NO_CALL, 0, 0)
 _LOOKED = 1024
@@ -25,7 +25,7 @@ _LOOKED = 1024
 class TracedHost:
     """What the threads of a trace had open."""
 
-    def __init__(self, trace: Columns, budget: Budget) -> None:
+    def __init__(self, trace: TraceColumns, budget: TimelineBudget) -> None:
         self._trace, self._budget = trace, budget
 
     def calls(self, numbers: array[int]) -> Iterator[Call]:
@@ -63,7 +63,7 @@ class TracedHost:
             yield Opened(calls, operators, ranges, code)
 
 
-def unseen_graphs(trace: Columns) -> Iterator[BusyEvent]:
+def unseen_graphs(trace: TraceColumns) -> Iterator[BusyEvent]:
     """Yield when graphs may have run of which nothing was recorded, on each GPU that is known.
 
     From the call that launched one until a call that waits for the GPU returns, or until the GPU begins what was

@@ -159,7 +159,7 @@ def event_of(event: dict[str, Any]) -> Event:
     args = event.get("args")
     found = NO_ARGUMENTS
     if isinstance(args, dict):
-        found = Arguments(**{name: _taken(name, args[key]) for name, key in _FIELDS.items() if key in args})
+        found = Arguments(**{name: _field_value(name, args[key]) for name, key in _FIELDS.items() if key in args})
     start_ns, duration_ns = span_of(event.get("ts"), event.get("dur")) or (None, None)
     return Event(
         ph=text_of(event.get("ph")),
@@ -173,7 +173,7 @@ def event_of(event: dict[str, Any]) -> Event:
     )
 
 
-def _taken(name: str, value: Any) -> Any:
+def _field_value(name: str, value: Any) -> Any:
     if name in _SHAPES:
         return shape_of(value)
     if name not in _RAW:

@@ -12,8 +12,8 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rooflens.format import bounded_name
-from rooflens.ingest.timelines.budget import READING, Budget
-from rooflens.ingest.timelines.columns import BACKWARD, BETWEEN, UNSEEN, Call, Columns, Kernels
+from rooflens.ingest.timelines.budget import READING, TimelineBudget
+from rooflens.ingest.timelines.columns import BACKWARD, BETWEEN, UNSEEN, Call, Kernels, TraceColumns
 from rooflens.ingest.timelines.kernel_events import LATEST_NS, text_of
 from rooflens.ingest.timelines.kineto import value_of
 from rooflens.ingest.timelines.ranges import OpenRanges, Paths
@@ -60,7 +60,7 @@ class _Origins:
 
     def __init__(
         self,
-        trace: Columns,
+        trace: TraceColumns,
         around: _Around,
         inside: Mapping[str, array[int]],
         paths: Sequence[str | None] = (),
@@ -82,8 +82,10 @@ class _Origins:
         self.paths: Sequence[str | None] = paths or nowhere
         said = {field: self._operator_field(around, field) for field in _OPERATOR_FIELDS} if trace.says_more else {}
         self.generated = said.get("generated") or nowhere
-        self.modules = _either(self._texts(trace.modules, inside.get("module")), said.get("hierarchy")) or nowhere
-        self.lines = _either(self._texts(trace.frames, inside.get("frame")), said.get("stack")) or nowhere
+        self.modules = (
+            _filled_up(self._texts_of_events(trace.modules, inside.get("module")), said.get("hierarchy")) or nowhere
+        )
+        self.lines = _filled_up(self._texts_of_events(trace.frames, inside.get("frame")), said.get("stack")) or nowhere
         self.collectives = self._collectives(inside) or array("i", [NONE]) * len(self.operators)
 
     @property
@@ -105,7 +107,7 @@ class _Origins:
                 found = array("i", (other if event == NONE else spans.facts[event] for event, other in events))
         return found
 
-    def _texts(self, spans: Spans, events: array[int] | None) -> Sequence[str | None] | None:
+    def _texts_of_events(self, spans: Spans, events: array[int] | None) -> Sequence[str | None] | None:
         texts, facts = self._trace.texts, spans.facts
         return None if events is None else [None if at == NONE else texts[facts[at]] for at in events]
 
@@ -120,7 +122,9 @@ class _Origins:
         )
 
 
-def _either(columns: Sequence[str | None] | None, others: Sequence[str | None] | None) -> Sequence[str | None] | None:
+def _filled_up(
+    columns: Sequence[str | None] | None, others: Sequence[str | None] | None
+) -> Sequence[str | None] | None:
     """Return the texts of a column, and those of another one where it has none."""
     if columns is None or others is None:
         return columns or others
@@ -154,7 +158,7 @@ class _Origin(NamedTuple):
 _NOWHERE = None, NONE, None, None, None, NONE, None, None
 
 
-def launched(trace: Columns, budget: Budget) -> Launches:
+def launched(trace: TraceColumns, budget: TimelineBudget) -> Launches:
     """Put the kernels of a trace in the order in which they began, each with what launched it.
 
     The columns of the kernels are taken out of the trace.
@@ -165,7 +169,7 @@ def launched(trace: Columns, budget: Budget) -> Launches:
 class _Launched:
     """Finds what launched the kernels of a trace."""
 
-    def __init__(self, trace: Columns, budget: Budget) -> None:
+    def __init__(self, trace: TraceColumns, budget: TimelineBudget) -> None:
         self._trace, self._budget = trace, budget
         self._paths = Paths(budget)
         # What was open at each launch, and the call of its operator; those of `NONE` are the last.
@@ -412,12 +416,12 @@ def _operands_of(  # noqa: PLR0913, PLR0917 - what a trace says of a call
     dims: Any, types: Any, strides: Any, values: Any, num_gb: Any, flop: Any
 ) -> Operands | None:
     """Return an operator's arguments; None if the trace does not give them, or gives more than a real call has."""
-    sizes, names = _lists(dims), _texts(types)
-    moved_gb, flops = _amount(num_gb), _amount(flop)
+    sizes, names = _lists(dims), _argument_texts(types)
+    moved_gb, flops = _positive_number(num_gb), _positive_number(flop)
     counted = (moved_gb * _GB if moved_gb else None), flops
     if sizes is None or names is None or len(names) != len(sizes):
         return Operands((), (), (), (), *counted) if moved_gb else None
-    steps, numbers = _lists(strides), _texts(values)
+    steps, numbers = _lists(strides), _argument_texts(values)
     return Operands(
         sizes,
         names,
@@ -427,7 +431,7 @@ def _operands_of(  # noqa: PLR0913, PLR0917 - what a trace says of a call
     )
 
 
-def _amount(value: Any) -> float | None:
+def _positive_number(value: Any) -> float | None:
     """Return a finite positive number, which is a text if it has a fraction; None for anything else."""
     if type(value) is not int and not isinstance(value, str):
         return None
@@ -451,7 +455,7 @@ def _lists(value: Any) -> tuple[tuple[int, ...], ...] | None:
     return tuple(found)
 
 
-def _texts(value: Any) -> tuple[str, ...] | None:
+def _argument_texts(value: Any) -> tuple[str, ...] | None:
     """Return a text per argument, empty for a list; None if the value has another form."""
     if not isinstance(value, list) or len(value) > _MOST_ARGUMENTS:
         return None

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.foreign import by_tables
-from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, Budget
+from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, TimelineBudget
 from rooflens.ingest.timelines.export import (
     AGAIN,
     BUSY,
@@ -77,15 +77,15 @@ _COPIES = {
 _MEMORIES = {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed", 5: "Device", 6: "Managed"}
 """Numbers of `ENUM_CUDA_MEMCPY_OPER` and `ENUM_CUDA_MEM_KIND` -> what the PyTorch profiler calls the same."""
 
-_KINDS: dict[str, BusyKind] = dict(zip(BUSY, ("copy", "memset", "graph"), strict=True))
-_NAMES = ("demangledName", "mangledName", "shortName")
+_BUSY_KINDS: dict[str, BusyKind] = dict(zip(BUSY, ("copy", "memset", "graph"), strict=True))
+_NAME_COLUMNS = ("demangledName", "mangledName", "shortName")
 """Columns with a kernel's name, best first."""
 
-_COUNTED = 1024
+_ROWS_COUNTED = 1024
 """Rows counted at a time."""
 
 _MOST_BLOCKS = 1 << 31
-_MOST_BYTES = 1 << 50
+_MOST_COPIED_BYTES = 1 << 50
 _MOST_GPUS, _LONGEST_GPU = 1 << 16, 200
 """Limits: GPUs of all processes together, and characters of a GPU's name."""
 
@@ -136,7 +136,7 @@ def read_export(export: Path, source: str | None = None) -> Timeline:
         InputError: The file is cut or damaged, no export of nsys, or has no kernels.
     """
     source = source or str(export)
-    budget = Budget(export, source)
+    budget = TimelineBudget(export, source)
     with opened(export, source, budget) as database:
         check_whole(export, source)
         columns = columns_of(database, source)
@@ -161,7 +161,7 @@ def read_export(export: Path, source: str | None = None) -> Timeline:
         return Timeline(
             source=source,
             kind=NSYS,
-            kernels=_Kernels(export, source, budget, has_graphs=has_whole or bool(unseen)),
+            kernels=_ExportedKernels(export, source, budget, has_graphs=has_whole or bool(unseen)),
             others=_Others(export, source, budget, unseen),
             gpu=names.pop() if len(names) == 1 else None,
             notes=Notes(notes, budget),
@@ -172,10 +172,10 @@ def read_export(export: Path, source: str | None = None) -> Timeline:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kernels:
+class _ExportedKernels:
     export: Path
     source: str
-    budget: Budget
+    budget: TimelineBudget
     has_graphs: bool
 
     def __iter__(self) -> Iterator[KernelEvent]:
@@ -184,12 +184,12 @@ class _Kernels:
             if KERNELS not in columns:
                 return
             known = columns[KERNELS]
-            gpus, names = _Gpus(database, columns), _names(database, columns, self.budget)
+            gpus, names = _Gpus(database, columns), _kernel_names(database, columns, self.budget)
             paths = _range_paths(database, columns, self.budget)
             shapes: dict[tuple[Any, ...], tuple[Shape, Shape]] = {}
             processes: dict[tuple[Any, Any], tuple[int, dict[int, _Opened]]] = {}
             timed = unnamed = 0
-            wanted = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId", *_NAMES, *_SHAPE)
+            wanted = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId", *_NAME_COLUMNS, *_SHAPE)
             for row in timed_rows(database, KERNELS, known, wanted):
                 start, end, device, stream, process, correlation, *rest = row
                 timed += 1
@@ -197,9 +197,9 @@ class _Kernels:
                 if label is None:
                     unnamed += 1
                     continue
-                sizes = tuple(rest[len(_NAMES) :])
+                sizes = tuple(rest[len(_NAME_COLUMNS) :])
                 if (shape := shapes.get(sizes)) is None:
-                    shape = _shape(sizes[:3]), _shape(sizes[3:])
+                    shape = _launch_shape(sizes[:3]), _launch_shape(sizes[3:])
                     if are_small(sizes):
                         shapes[sizes] = shape
                 if (found := processes.get((process, device))) is None:
@@ -234,22 +234,26 @@ class _Others:
 
     export: Path
     source: str
-    budget: Budget
+    budget: TimelineBudget
     unseen: Sequence[BusyEvent]
 
     def __iter__(self) -> Iterator[BusyEvent]:
         with opened(self.export, self.source, self.budget) as database:
             columns = columns_of(database, self.source)
             gpus = _Gpus(database, columns)
-            tables = [self._of(database, table, columns[table], gpus) for table in BUSY if table in columns]
+            tables = [
+                self._events_of_table(database, table, columns[table], gpus) for table in BUSY if table in columns
+            ]
             yield from merge(*tables, self.unseen, key=itemgetter(0, 1))
 
     @staticmethod
-    def _of(database: sqlite3.Connection, table: str, known: set[str], gpus: _Gpus) -> Iterator[BusyEvent]:
+    def _events_of_table(
+        database: sqlite3.Connection, table: str, columns: set[str], gpus: _Gpus
+    ) -> Iterator[BusyEvent]:
         wanted = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId", "bytes", *_COPIED)
-        kind = _KINDS[table]
+        kind = _BUSY_KINDS[table]
         for start, end, device, stream, process, correlation, moved, *copied in timed_rows(
-            database, table, known, wanted
+            database, table, columns, wanted
         ):
             if end > start:
                 yield BusyEvent(
@@ -259,7 +263,7 @@ class _Others:
                     whole(stream),
                     kind,
                     _copy_name(kind, *copied),
-                    moved if type(moved) is int and 0 <= moved < _MOST_BYTES else None,
+                    moved if type(moved) is int and 0 <= moved < _MOST_COPIED_BYTES else None,
                     number_of(process, correlation),
                 )
 
@@ -281,7 +285,7 @@ def _copy_name(kind: BusyKind, copied: Any, source: Any, target: Any) -> str | N
 class Notes:
     """What was left out of an export; complete once its kernels have been iterated."""
 
-    def __init__(self, first: Sequence[str], budget: Budget) -> None:
+    def __init__(self, first: Sequence[str], budget: TimelineBudget) -> None:
         self._first, self._budget = first, budget
 
     def __iter__(self) -> Iterator[str]:
@@ -326,7 +330,7 @@ _NOTHING_OPEN: _Opened = (None, None)
 
 
 def _range_paths(
-    database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget
+    database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: TimelineBudget
 ) -> dict[int, dict[int, _Opened]]:
     """Return the NVTX ranges that were open on the host at each launch, by process and correlation ID.
 
@@ -335,7 +339,7 @@ def _range_paths(
     """
     if not columns.get(RANGES) or {"globalTid", "correlationId", "start"} - columns.get(RUNTIME, set()):
         return {}
-    by_thread, by_process = _ranges(database, columns, budget)
+    by_thread, by_process = _read_ranges(database, columns, budget)
     if not by_thread and not by_process:
         return {}
     found: defaultdict[int, dict[int, _Opened]] = defaultdict(dict)
@@ -365,8 +369,8 @@ def _range_paths(
         if (open_then := shared.setdefault(one, one)) is not _NOTHING_OPEN:
             of_process[correlation] = open_then
             path_count += 1
-            if not path_count % _COUNTED:
-                budget.take(KEPT, _COUNTED)
+            if not path_count % _ROWS_COUNTED:
+                budget.take(KEPT, _ROWS_COUNTED)
     return found
 
 
@@ -379,8 +383,8 @@ def _step_ranges(by_thread: Mapping[int, OpenRanges], by_process: Mapping[int, O
     return StepRanges(spans)
 
 
-def _ranges(
-    database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget
+def _read_ranges(
+    database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: TimelineBudget
 ) -> tuple[dict[int, OpenRanges], dict[int, OpenRanges]]:
     known = columns[RANGES]
     if {"start", "end", "eventType", "globalTid"} - known:
@@ -405,8 +409,8 @@ def _ranges(
         elif kind in START_END:
             of_process[process_of(thread)].append((start, -end, name))
         range_count += 1
-        if not range_count % _COUNTED:
-            budget.take(KEPT, _COUNTED)
+        if not range_count % _ROWS_COUNTED:
+            budget.take(KEPT, _ROWS_COUNTED)
     by_thread, by_process = (
         {number: OpenRanges(sorted(ranges, key=OUTERMOST_FIRST)) for number, ranges in found.items()}
         for found in (of_thread, of_process)
@@ -421,12 +425,14 @@ def _processes(database: sqlite3.Connection, columns: Mapping[str, set[str]]) ->
     return int(found)
 
 
-def _names(database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget) -> dict[Any, str]:
+def _kernel_names(
+    database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: TimelineBudget
+) -> dict[Any, str]:
     """Return kernel names by the content of their column: an ID, or in old exports the name itself."""
     found: dict[Any, str] = {}
     known = columns[KERNELS]
     value, joined = (VALUE, "LEFT JOIN StringIds ON id = key") if has_strings(columns) else ("NULL", "")
-    for column in reversed(_NAMES):
+    for column in reversed(_NAME_COLUMNS):
         if column in known:
             keys = f"SELECT DISTINCT {column} AS key FROM {KERNELS} WHERE {column} IS NOT NULL"  # noqa: S608 - our constants
             for key, text in database.execute(f"SELECT key, {value} FROM ({keys}) {joined}"):  # noqa: S608 - our constants
@@ -437,6 +443,6 @@ def _names(database: sqlite3.Connection, columns: Mapping[str, set[str]], budget
     return found
 
 
-def _shape(numbers: Sequence[Any]) -> Shape:
+def _launch_shape(numbers: Sequence[Any]) -> Shape:
     x, y, z = numbers
     return (x, y, z) if all(type(one) is int and 0 < one < _MOST_BLOCKS for one in numbers) else None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from rooflens.ingest.timelines.budget import Budget
+    from rooflens.ingest.timelines.budget import TimelineBudget
 
 _LONGEST_LINE = 1 << 18
 """Longer lines are no rows: a kernel's name has at most 64 kB."""
@@ -44,7 +44,7 @@ _MOST_STRAY = 3
 _TITLE = re.compile(r"\(([a-z][a-z0-9_]{3,40})\):\s*$|Executing '([a-z0-9_]{3,40})'|/([a-z0-9_]{3,40})\.py\]")
 
 
-class Printed(NamedTuple):
+class PrintedTable(NamedTuple):
     """A table of a text.
 
     Attributes:
@@ -93,7 +93,7 @@ def read_text(file: Path, source: str) -> str:
     return data.decode(encoding_of(data), "replace")
 
 
-def tables_in(text: str, is_wanted: Callable[[Sequence[str]], bool], budget: Budget) -> Iterator[Printed]:
+def tables_in(text: str, is_wanted: Callable[[Sequence[str]], bool], budget: TimelineBudget) -> Iterator[PrintedTable]:
     """Yield the tables of a text whose headings are wanted, in its order.
 
     Args:
@@ -116,7 +116,7 @@ def tables_in(text: str, is_wanted: Callable[[Sequence[str]], bool], budget: Bud
             at += 1
             continue
         rows, end, stray_count = layout.rows(lines, budget)
-        yield Printed(layout.columns, title, rows, lines[end : end + _AFTER], stray_count)
+        yield PrintedTable(layout.columns, title, rows, lines[end : end + _AFTER], stray_count)
         at, title = max(end, at + 1), ""
 
 
@@ -141,7 +141,7 @@ class _Layout(NamedTuple):
     separator: str = ""
     ends_with_dashes: bool = False
 
-    def rows(self, lines: Sequence[str], budget: Budget) -> tuple[list[tuple[str, ...]], int, int]:
+    def rows(self, lines: Sequence[str], budget: TimelineBudget) -> tuple[list[tuple[str, ...]], int, int]:
         """Read the rows: their cells, the position of the line after the table, and how many lines are no rows."""
         found: list[tuple[str, ...]] = []
         stray_count = since = 0
@@ -158,7 +158,7 @@ class _Layout(NamedTuple):
                     break
             elif self.separator == "|" and _RULE.fullmatch(line):
                 pass
-            elif (cells := self._cells(line)) is None:
+            elif (cells := self._cut_cells(line)) is None:
                 since += 1
                 if since == _MOST_STRAY:
                     at -= _MOST_STRAY - 1
@@ -171,7 +171,7 @@ class _Layout(NamedTuple):
             at += 1
         return found, at, stray_count
 
-    def _cells(self, line: str) -> tuple[str, ...] | None:
+    def _cut_cells(self, line: str) -> tuple[str, ...] | None:
         """Cut a line into as many cells as there are headings; None if it is no row."""
         if len(line) > _LONGEST_LINE:
             return None
@@ -254,13 +254,13 @@ NS_OF_UNIT: Mapping[str, float] = {
     **dict.fromkeys(("s", "sec"), 1e9),
 }
 _MOST_NS = 1e18
-_NUMBER = re.compile(r"[0-9][0-9,]*(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,2})?|\.[0-9]+", re.IGNORECASE)
+_TABLE_NUMBER = re.compile(r"[0-9][0-9,]*(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,2})?|\.[0-9]+", re.IGNORECASE)
 
 
 def nanoseconds(text: str, factor: float) -> float | None:
     """Read a time, with commas between thousands or without; None if it is none, or beyond any program's."""
     text = text.strip()
-    if len(text) > 40 or not _NUMBER.fullmatch(text):
+    if len(text) > 40 or not _TABLE_NUMBER.fullmatch(text):
         return None
     found = float(text.replace(",", "")) * factor
     return found if 0 <= found < _MOST_NS else None

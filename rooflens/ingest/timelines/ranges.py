@@ -8,7 +8,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from rooflens.ingest.timelines.budget import PATH_CHARACTERS, PATH_LENGTH, RANGE_DEPTH, Budget
+from rooflens.ingest.timelines.budget import PATH_CHARACTERS, PATH_LENGTH, RANGE_DEPTH, TimelineBudget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,7 +77,7 @@ class OpenRanges:
 class Paths:
     """Write each path of ranges once, as long as the budget lasts."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: TimelineBudget) -> None:
         self._budget = budget
         self._texts: dict[str, str] = {}
 
@@ -87,7 +87,7 @@ class Paths:
         ranges = lists[0] if len(lists) == 1 else list(merge(*lists, key=OUTERMOST_FIRST))
         if not ranges:
             return None
-        text, is_cut = _joined(ranges)
+        text, is_cut = _joined_names(ranges)
         if (known := self._texts.get(text)) is None:
             if not self._budget.has(PATH_CHARACTERS, len(text)):
                 self._budget.lost_path_count += 1
@@ -97,7 +97,7 @@ class Paths:
         return known or None
 
 
-def _joined(ranges: Sequence[Range]) -> tuple[str, bool]:
+def _joined_names(ranges: Sequence[Range]) -> tuple[str, bool]:
     """Join the names of the outermost ranges; say whether any was left out."""
     names = [one[2] for one in ranges]
     if len(names) <= RANGE_DEPTH and sum(map(len, names)) <= PATH_LENGTH:

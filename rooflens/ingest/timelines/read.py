@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rooflens.model.program.timeline import Timeline
     from rooflens.model.program.totals import Totals
 
-_HINT = (
+_TIMELINE_HINT = (
     "give an SQLite export of nsys (`nsys export --type sqlite REPORT.nsys-rep`) "
     "or a trace of the PyTorch profiler (`.json`, `.json.gz`)"
 )
@@ -42,7 +42,7 @@ def opened_timeline(
         EnvironmentMissingError: The file is a Nsight Systems report, and nsys is not installed.
     """
     file = Path(path)
-    begin = _begin(file)
+    begin = _first_bytes(file)
     if file.suffix in NSYS_REPORTS and begin != SQLITE:
         with exported(file) as export:
             yield read_export(export, str(file))
@@ -60,7 +60,7 @@ def opened_timeline(
     else:
         if (other := foreign_file(first_bytes(file, HEAD_BYTES), file.name)) is not None:
             raise InputError(f"`{file}` is no timeline, but {other.what}", other.instead)
-        raise InputError(f"`{file}` is no timeline: it is neither an SQLite database nor JSON", _HINT)
+        raise InputError(f"`{file}` is no timeline: it is neither an SQLite database nor JSON", _TIMELINE_HINT)
 
 
 @contextmanager
@@ -86,12 +86,12 @@ def read_printed(file: Path, on_read: Callable[[float], None] = lambda _: None) 
         InputError: No table has times of kernels, or there is more than any real text has.
     """
     from rooflens.ingest.timelines.averages import is_averages, read_averages  # noqa: PLC0415 - few are printed
-    from rooflens.ingest.timelines.budget import READING, Budget  # noqa: PLC0415 - as above
+    from rooflens.ingest.timelines.budget import READING, TimelineBudget  # noqa: PLC0415 - as above
     from rooflens.ingest.timelines.printed import read_text, tables_in  # noqa: PLC0415 - as above
     from rooflens.ingest.timelines.stats import form_of, has_kernels, read_stats  # noqa: PLC0415 - as above
 
     source = str(file)
-    budget = Budget(file, source, on_read)
+    budget = TimelineBudget(file, source, on_read)
     text = read_text(file, source)
     found = [*tables_in(text, lambda columns: is_averages(columns) or form_of(columns) is not None, budget)]
     budget.moved(READING)
@@ -106,7 +106,7 @@ def read_printed(file: Path, on_read: Callable[[float], None] = lambda _: None) 
     return read_averages(averages, source)
 
 
-def _begin(file: Path) -> bytes:
+def _first_bytes(file: Path) -> bytes:
     try:
         with file.open("rb") as stream:
             return stream.read(len(SQLITE))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflens.errors import InputError
 from rooflens.format import bounded_name, count, some
-from rooflens.ingest.timelines.printed import NS_OF_UNIT, Printed, nanoseconds, whole, without_unit
+from rooflens.ingest.timelines.printed import NS_OF_UNIT, PrintedTable, nanoseconds, whole, without_unit
 from rooflens.model.program.timeline import NSYS, BusyEvent, KernelEvent, Timeline
 from rooflens.model.program.totals import KernelTotal, Total, TotalOf, Totals
 
@@ -31,13 +31,13 @@ KERNELS_HINT = "give the kernels too: `nsys stats --report cuda_gpu_kern_sum REP
 _UNIT = re.compile(r"\((\w+)\)")
 _COPY = re.compile(r"\[?CUDA mem(?:cpy|set)", re.IGNORECASE)
 _DEVICE = re.compile(r"(.*?)\s*\((\d{1,4})\)")
-_SIZES = re.compile(r"\s*(\d{1,10})\s+(\d{1,10})\s+(\d{1,10})\s*")
-_CUT = ("...", "\u2026")
+_THREE_SIZES = re.compile(r"\s*(\d{1,10})\s+(\d{1,10})\s+(\d{1,10})\s*")
+_CUT_MARKS = ("...", "\u2026")
 _MOST_BLOCKS = 1 << 31
 _HOST_ONLY = ("osrt_sum", "osrtsum")
 
 
-class _Form(NamedTuple):
+class _ReportForm(NamedTuple):
     """A report of `nsys stats`, by the columns that only it has.
 
     Attributes:
@@ -56,39 +56,39 @@ class _Form(NamedTuple):
 
 
 _FORMS = (
-    _Form("cuda_gpu_trace", frozenset({"start", "duration", "strm", "name"}), "name", None),
-    _Form("cuda_kern_exec_trace", frozenset({"kernel start", "kernel dur", "kernel name"}), "kernel name", None),
-    _Form("cuda_gpu_sum", frozenset({"total time", "instances", "category", "operation"}), "operation", "kernel"),
-    _Form(
+    _ReportForm("cuda_gpu_trace", frozenset({"start", "duration", "strm", "name"}), "name", None),
+    _ReportForm("cuda_kern_exec_trace", frozenset({"kernel start", "kernel dur", "kernel name"}), "kernel name", None),
+    _ReportForm("cuda_gpu_sum", frozenset({"total time", "instances", "category", "operation"}), "operation", "kernel"),
+    _ReportForm(
         "cuda_gpu_kern_gb_sum",
         frozenset({"total time", "instances", "gridxyz", "blockxyz", "name"}),
         "name",
         "kernel",
         frozenset({"range", "style"}),
     ),
-    _Form(
+    _ReportForm(
         "nvtx_sum",
         frozenset({"total time", "instances", "range"}),
         "range",
         "range",
         frozenset({"kernel name", "name"}),
     ),
-    _Form(
+    _ReportForm(
         "cuda_gpu_kern_sum",
         frozenset({"total time", "instances", "name"}),
         "name",
         "kernel",
         frozenset({"range", "style"}),
     ),
-    _Form("cuda_api_sum", frozenset({"total time", "num calls", "name"}), "name", "call"),
-    _Form(
+    _ReportForm("cuda_api_sum", frozenset({"total time", "num calls", "name"}), "name", "call"),
+    _ReportForm(
         "cuda_gpu_mem_time_sum",
         frozenset({"total time", "count", "operation"}),
         "operation",
         "copy",
         frozenset({"category"}),
     ),
-    _Form(
+    _ReportForm(
         "cuda_gpu_mem_time_sum",
         frozenset({"total time", "operations", "operation"}),
         "operation",
@@ -102,19 +102,19 @@ _OF_KERNELS = ("cuda_gpu_kern_gb_sum", "cuda_gpu_kern_sum", "cuda_gpu_sum")
 _COUNTS = ("instances", "num calls", "count", "operations")
 
 
-def form_of(columns: Sequence[str]) -> _Form | None:
+def form_of(columns: Sequence[str]) -> _ReportForm | None:
     """Return the report that has these headings; None if it is none of those that are read."""
     bare = frozenset(map(without_unit, columns))
     return next((form for form in _FORMS if form.needs <= bare and not form.lacks & bare), None)
 
 
-def has_kernels(tables: Iterable[Printed]) -> bool:
+def has_kernels(tables: Iterable[PrintedTable]) -> bool:
     """Return whether a table is of kernels."""
     forms = [form_of(one.columns) for one in tables]
     return any(form is not None and (form.of is None or form.of == "kernel") for form in forms)
 
 
-def read_stats(tables: Iterable[Printed], source: str) -> Timeline | Totals:
+def read_stats(tables: Iterable[PrintedTable], source: str) -> Timeline | Totals:
     """Make one timeline, or one summary, of the tables that nsys printed; no kernel counts twice.
 
     Of launches one by one a timeline is made; of summaries the one that tells kernels apart best.
@@ -122,11 +122,11 @@ def read_stats(tables: Iterable[Printed], source: str) -> Timeline | Totals:
     Raises:
         InputError: No table has kernels.
     """
-    found: dict[str, list[_Table]] = {}
+    found: dict[str, list[_StatsTable]] = {}
     for printed in tables:
         form = form_of(printed.columns)
         if form is not None and not (form.of == "call" and printed.title in _HOST_ONLY):
-            found.setdefault(form.title, []).append(_Table(form, printed))
+            found.setdefault(form.title, []).append(_StatsTable(form, printed))
     notes: list[str] = []
     for name, several in found.items():
         own, repeated = _once(several)
@@ -143,8 +143,8 @@ def read_stats(tables: Iterable[Printed], source: str) -> Timeline | Totals:
     return _totals(kernels, found, source, notes)
 
 
-class _Table:
-    def __init__(self, form: _Form, printed: Printed) -> None:
+class _StatsTable:
+    def __init__(self, form: _ReportForm, printed: PrintedTable) -> None:
         self.form, self.printed = form, printed
         self.stray_count = printed.stray_count
 
@@ -181,32 +181,36 @@ class _Table:
         return lambda row: bounded_name(text(row))
 
 
-def _once(tables: Sequence[_Table]) -> tuple[_Table, bool]:
+def _once(tables: Sequence[_StatsTable]) -> tuple[_StatsTable, bool]:
     """Return the first of several tables of one `nsys stats` report, and whether another has rows that it lacks."""
     first, *others = tables
     rows = set(first.printed.rows)
     return first, any(not set(one.printed.rows) <= rows and not rows <= set(one.printed.rows) for one in others)
 
 
-def _totals(kernels: _Table, found: Mapping[str, Sequence[_Table]], source: str, notes: Sequence[str]) -> Totals:
+def _totals(
+    kernels: _StatsTable, tables: Mapping[str, Sequence[_StatsTable]], source: str, notes: Sequence[str]
+) -> Totals:
     rows, copies, left_out = _kernels_and_copies(kernels)
     if not rows:
         raise InputError(f"`{source}` holds no kernels: its table `{kernels.form.title}` has none", KERNELS_HINT)
-    for table in found.get("cuda_gpu_sum", ()) if not copies else ():
+    for table in tables.get("cuda_gpu_sum", ()) if not copies else ():
         _, copies, _ = _kernels_and_copies(table)
-    if "cuda_gpu_mem_time_sum" in found:
+    if "cuda_gpu_mem_time_sum" in tables:
         copies = []
-    others = [one for title in ("cuda_gpu_mem_time_sum", "cuda_api_sum", "nvtx_sum") for one in _others(found, title)]
+    others = [
+        one for title in ("cuda_gpu_mem_time_sum", "cuda_api_sum", "nvtx_sum") for one in _other_totals(tables, title)
+    ]
     said = [
         f"totals of `nsys stats`: when kernels ran, their gaps and streams are not in it; {TRACE_HINT}",
         "nsys knows no sizes of operators, so that no kernel has a floor",
     ]
-    if any(one.name.endswith(_CUT) for one in rows):
+    if any(one.name.endswith(_CUT_MARKS) for one in rows):
         said.append("nsys cut long names at 100 characters: `--format csv` prints them whole")
     return Totals(source, KIND, tuple(rows), (*copies, *others), (*said, *_lost(left_out), *notes), "nsys")
 
 
-def _kernels_and_copies(table: _Table) -> tuple[list[KernelTotal], list[Total], int]:
+def _kernels_and_copies(table: _StatsTable) -> tuple[list[KernelTotal], list[Total], int]:
     """Read the rows of a summary of the GPU's work, and count those that cannot be read."""
     rows, copies, left_out = [], [], table.stray_count
     total, number, name = table.times("total time"), table.counts(*_COUNTS), table.named()
@@ -222,7 +226,14 @@ def _kernels_and_copies(table: _Table) -> tuple[list[KernelTotal], list[Total], 
             usual_ns = middle(row)
             usual_ns = time_ns / launches if usual_ns is None else usual_ns
             rows.append(
-                KernelTotal(label, launches, round(time_ns), round(usual_ns), _shape(grid(row)), _shape(block(row)))
+                KernelTotal(
+                    label,
+                    launches,
+                    round(time_ns),
+                    round(usual_ns),
+                    _launch_shape(grid(row)),
+                    _launch_shape(block(row)),
+                )
             )
     return rows, copies, left_out
 
@@ -232,9 +243,9 @@ def _lost(left_out: int) -> Iterator[str]:
         yield f"left out {count(left_out, 'line')} that could not be read: cut or broken"
 
 
-def _others(found: Mapping[str, Sequence[_Table]], title: str) -> Iterator[Total]:
+def _other_totals(tables: Mapping[str, Sequence[_StatsTable]], title: str) -> Iterator[Total]:
     """Yield the rows of a summary of something else than kernels."""
-    for table in found.get(title, ()):
+    for table in tables.get(title, ()):
         total, number, name = table.times("total time"), table.counts(*_COUNTS), table.named()
         for row in table.printed.rows:
             time_ns, amount, label = total(row), number(row), name(row)
@@ -242,7 +253,7 @@ def _others(found: Mapping[str, Sequence[_Table]], title: str) -> Iterator[Total
                 yield Total(table.form.of, label, amount, round(time_ns))
 
 
-def _timeline(table: _Table, source: str, notes: list[str]) -> Timeline:
+def _timeline(table: _StatsTable, source: str, notes: list[str]) -> Timeline:
     is_api = table.form.title == "cuda_kern_exec_trace"
     start, took = (
         (table.times("kernel start"), table.times("kernel dur"))
@@ -275,22 +286,22 @@ def _timeline(table: _Table, source: str, notes: list[str]) -> Timeline:
     return Timeline(source, NSYS, kernels, others, names[0] if len(names) == 1 else None, (*_lost(left_out), *notes))
 
 
-def _shapes(table: _Table) -> Callable[[Sequence[str]], tuple[Shape, Shape]]:
+def _shapes(table: _StatsTable) -> Callable[[Sequence[str]], tuple[Shape, Shape]]:
     """Return the reader of grid and block, from a column each, or from a column of each size."""
     if table.place("gridxyz") is not None:
         grid, block = table.texts("gridxyz"), table.texts("blockxyz")
-        return lambda row: (_shape(grid(row)), _shape(block(row)))
+        return lambda row: (_launch_shape(grid(row)), _launch_shape(block(row)))
     sizes = [[table.texts(f"{kind}{axis}") for axis in "xyz"] for kind in ("grd", "blk")]
 
     def read(row: Sequence[str]) -> tuple[Shape, Shape]:
-        grid, block = (_shape(" ".join(one(row).replace(",", "") for one in each)) for each in sizes)
+        grid, block = (_launch_shape(" ".join(one(row).replace(",", "") for one in each)) for each in sizes)
         return grid, block
 
     return read
 
 
-def _shape(text: str) -> Shape:
-    if not (found := _SIZES.fullmatch(text[:64])):
+def _launch_shape(text: str) -> Shape:
+    if not (found := _THREE_SIZES.fullmatch(text[:64])):
         return None
     x, y, z = (int(part) for part in found.groups())
     return (x, y, z) if all(0 < one < _MOST_BLOCKS for one in (x, y, z)) else None

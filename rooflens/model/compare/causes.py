@@ -25,7 +25,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 
 MOST_NAMED = 3
 """Causes that a sentence names."""
-_TIMES = 2.0
+_FACTOR_FROM = 2.0
 """From here on a ratio is written as a factor, below as a per cent."""
 _WEIGHTS = {"switch": 4.0, "flop": 1.5, "sectors": 1.5, "block": 1.2, "bytes": 1.0, "lanes": 1.5, "threads": 0.9}
 """What a reason's size counts: those that a programmer sets first; the others 0.7."""
@@ -62,9 +62,9 @@ def causes(before: Analysis, after: Analysis) -> tuple[Cause, ...]:
     if is_same_launch(before, after):
         return (Cause("code", 1.0, f"the same machine code, so {LEFT}"),)
     is_faster = _is_faster(before, after)
-    found = list(_found(before, after))
+    found = list(_finding_causes(before, after))
     if all(cause.topic in _BESIDE for cause in found):
-        found += _waits(before.kernel, after.kernel, is_faster=is_faster)
+        found += _wait_causes(before.kernel, after.kernel, is_faster=is_faster)
     found.sort(
         key=lambda one: (
             one.helps is (not is_faster),
@@ -80,13 +80,13 @@ def causes_words(before: Analysis, after: Analysis) -> str:
     return reasons(causes(before, after), is_faster=_is_faster(before, after))
 
 
-def reasons(found: Sequence[Cause], *, is_faster: bool) -> str:
+def reasons(causes: Sequence[Cause], *, is_faster: bool) -> str:
     """Name at most three causes, without those that work against the change, and not what a block takes alone."""
-    telling = [cause for cause in found if cause.helps is not (not is_faster)]
+    telling = [cause for cause in causes if cause.helps is not (not is_faster)]
     words = ", ".join(cause.words for cause in telling[:MOST_NAMED])
-    if any(cause.topic not in _BESIDE for cause in telling) or not found:
+    if any(cause.topic not in _BESIDE for cause in telling) or not causes:
         return words
-    return f"no counter says why ({words or found[0].words})"
+    return f"no counter says why ({words or causes[0].words})"
 
 
 def _is_faster(before: Analysis, after: Analysis) -> bool:
@@ -106,25 +106,27 @@ def shared_words(before: Analysis, after: Analysis) -> str:
     if not shared:
         return "no counter is in both"
     moved = [
-        f"{name} {_value(name, old)} -> {_value(name, new)}" for name, (old, new) in shared.items() if differs(old, new)
+        f"{name} {_quantity_words(name, old)} -> {_quantity_words(name, new)}"
+        for name, (old, new) in shared.items()
+        if differs(old, new)
     ]
     more = f" and {len(moved) - MOST_NAMED} more" if len(moved) > MOST_NAMED else ""
     differing = f"{len(moved)} changed: {', '.join(moved[:MOST_NAMED])}{more}" if moved else "none changed"
     return f"{count(len(shared), 'counter')} in both, {differing}"
 
 
-def _value(name: str, value: float) -> str:
+def _quantity_words(name: str, value: float) -> str:
     if name.endswith(("_share", "_occupancy")):
         return percent(value)
     return quantity(value, "B" if name.endswith("_bytes") else "")
 
 
-def _found(before: Analysis, after: Analysis) -> Iterator[Cause]:
+def _finding_causes(before: Analysis, after: Analysis) -> Iterator[Cause]:
     old, new = before.kernel, after.kernel
     costly = [{one.id: one.title for one in each.findings if one.severity != "note"} for each in (before, after)]
     gone = [title for rule, title in costly[0].items() if rule in _ARITHMETIC and rule not in costly[1]]
     why = f" (fewer {' and '.join(gone)})" if gone else ""
-    yield from _amount("flop", before.flop_total, after.flop_total, "FLOPs", why)
+    yield from _amount_causes("flop", before.flop_total, after.flop_total, "FLOPs", why)
     level = _level_of(before, after)
     for name in dict.fromkeys((level, "dram")):
         label = resource_label(name, old.gpu, new.gpu)
@@ -133,29 +135,29 @@ def _found(before: Analysis, after: Analysis) -> Iterator[Cause]:
         bytes_moved = before.levels[name].amount_bytes, after.levels[name].amount_bytes
         # What a level does that bounds neither side is more often a consequence.
         topic = "bytes" if name in {"dram", before.verdict.resource, after.verdict.resource} else "traffic"
-        yield from _amount(topic, *bytes_moved, f"{label} bytes")
+        yield from _amount_causes(topic, *bytes_moved, f"{label} bytes")
         if None in bytes_moved and name == level and old.gpu_model == new.gpu_model:
-            yield from _amount(topic, _busy_ns(before, name), _busy_ns(after, name), f"{label} cycles")
-    yield from _amount("instructions", *_both(old, new, "executed_inst"), "instructions")
+            yield from _amount_causes(topic, _busy_ns(before, name), _busy_ns(after, name), f"{label} cycles")
+    yield from _amount_causes("instructions", *_counter_pair(old, new, "executed_inst"), "instructions")
     yield from _sectors(old, new)
-    yield from _shape(before, after)
+    yield from _shape_causes(before, after)
     yield from _switches(old, new)
     yield from _shares(old, new)
     yield from _block_takes(old, new)
 
 
-def _both(old: Kernel, new: Kernel, name: str) -> tuple[float | None, float | None]:
+def _counter_pair(old: Kernel, new: Kernel, name: str) -> tuple[float | None, float | None]:
     return old.counters.get(name), new.counters.get(name)
 
 
-def _amount(topic: str, old: float | None, new: float | None, noun: str, why: str = "") -> Iterator[Cause]:
+def _amount_causes(topic: str, old: float | None, new: float | None, noun: str, why: str = "") -> Iterator[Cause]:
     """Say `59 % fewer FLOPs`, or `3.2x the FLOPs`; nothing if the amounts hardly differ, or one is 0."""
     if not old or not new or not differs(old, new):
         return
     size = abs(log(new / old))
     if new < old:
         words = f"{percent(1 - new / old)} fewer {noun}{why}"
-    elif new < _TIMES * old:
+    elif new < _FACTOR_FROM * old:
         words = f"{percent(new / old - 1)} more {noun}"
     else:
         words = f"{significant(new / old)}x the {noun}"
@@ -223,7 +225,7 @@ def _used(kernel: Kernel, access: str) -> float | None:
     return ratio(kernel.counters.get("global_ideal_sectors"), kernel.counters.get("global_touched_sectors"))
 
 
-def _shape(before: Analysis, after: Analysis) -> Iterator[Cause]:
+def _shape_causes(before: Analysis, after: Analysis) -> Iterator[Cause]:
     """Compare blocks, and the work a thread does where the whole work is the same."""
     old, new = before.kernel, after.kernel
     if not old.block or not new.block or not old.grid or not new.grid:
@@ -264,7 +266,7 @@ def _sum(kernel: Kernel, names: Sequence[str]) -> float | None:
 
 def _shares(old: Kernel, new: Kernel) -> Iterator[Cause]:
     """Compare shares that say how well the hardware was used: conflicts, lanes, occupancy."""
-    conflicts = [_conflicts(kernel) for kernel in (old, new)]
+    conflicts = [_conflict_share(kernel) for kernel in (old, new)]
     if (
         conflicts[0] is not None
         and conflicts[1] is not None
@@ -272,23 +274,23 @@ def _shares(old: Kernel, new: Kernel) -> Iterator[Cause]:
     ):
         words = f"bank conflicts {percent(conflicts[0])} to {percent(conflicts[1])} of shared memory accesses"
         yield Cause("conflicts", 2 * abs(conflicts[1] - conflicts[0]), words, conflicts[1] < conflicts[0])
-    was, now = _both(old, new, "threads_per_inst")
+    was, now = _counter_pair(old, new, "threads_per_inst")
     if was and now and differs(was, now):
         words = f"{significant(was)} to {significant(now)} of 32 lanes at work"
         yield Cause("lanes", abs(log(now / was)), words, now > was)
-    was, now = _both(old, new, "achieved_occupancy")
+    was, now = _counter_pair(old, new, "achieved_occupancy")
     if was and now and abs(now - was) >= default_thresholds().little_share:
         yield Cause("occupancy", abs(log(now / was)), f"occupancy {percent(was)} to {percent(now)}", now > was)
 
 
-def _conflicts(kernel: Kernel) -> float | None:
+def _conflict_share(kernel: Kernel) -> float | None:
     lost = _sum(kernel, ("smem_load_conflict_wavefronts", "smem_store_conflict_wavefronts"))
     return ratio(lost, kernel.counters.get("smem_access_wavefronts"))
 
 
 def _block_takes(old: Kernel, new: Kernel) -> Iterator[Cause]:
     """Compare what a block takes of its SM; memory that only one version uses is a switch."""
-    was, now = _both(old, new, "registers_per_thread")
+    was, now = _counter_pair(old, new, "registers_per_thread")
     if was and now and differs(was, now):
         yield Cause("registers", abs(log(now / was)) / 2, f"{now:.0f} registers per thread instead of {was:.0f}")
     was, now = (_sum(kernel, _TILE) for kernel in (old, new))
@@ -297,11 +299,11 @@ def _block_takes(old: Kernel, new: Kernel) -> Iterator[Cause]:
         yield Cause("shared", abs(log(now / was)) / 2, words)
 
 
-def _waits(old: Kernel, new: Kernel, *, is_faster: bool) -> Iterator[Cause]:
+def _wait_causes(old: Kernel, new: Kernel, *, is_faster: bool) -> Iterator[Cause]:
     """Name the wait that explains most of the time, where nothing that a programmer sets changed."""
     moved = []
     for reason in STALLS:
-        was, now = _both(old, new, f"stall_{reason}_cycles")
+        was, now = _counter_pair(old, new, f"stall_{reason}_cycles")
         if was is not None and now is not None and (now < was) is is_faster:
             moved.append((abs(now - was), reason, was, now))
     whole = max(old.counters.get("warp_latency_cycles") or 0.0, new.counters.get("warp_latency_cycles") or 0.0)

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from rooflens.format import duration
 from rooflens.model.compare.matching import How, Match, match_launches
 from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run, at_work
-from rooflens.model.same_work import Asked, Work, named_alike, same_work
+from rooflens.model.same_work import Asked, WorkMatch, named_alike, same_work
 from rooflens.model.summary import median_launch
 from rooflens.model.verdict.collecting import split_command
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -228,7 +228,7 @@ class Change(Struct, frozen=True):
     head: Analysis | None
     launches: tuple[int, int]
     timing: Timing
-    work: Work | None = None
+    work: WorkMatch | None = None
 
     @property
     def counts_differ(self) -> bool:
@@ -254,18 +254,18 @@ class Change(Struct, frozen=True):
         return one.kernel.name if one else ""
 
 
-def changes_between(base: Side, head: Side, told: Work | None = None) -> tuple[Change, ...]:
+def changes_between(base: Side, head: Side, work: WorkMatch | None = None) -> tuple[Change, ...]:
     """Match the kernels of two sides and time them, largest change of time first; each side has a recording.
 
     Args:
         base: The side before.
         head: The side after.
-        told: What tells, by other versions of the program, that both did the same work; None without it.
+        work: What tells, by other versions of the program, that both did the same work; None without it.
     """
     base_parts, head_parts = _Parts(base.recordings), _Parts(head.recordings)
     first, second = base_parts.kernels, head_parts.kernels
     groups = _grouped(match_launches(first, second), first, second)
-    changes = [_change(group, base_parts, head_parts, (base, head), told) for group in groups]
+    changes = [_change(group, base_parts, head_parts, (base, head), work) for group in groups]
     return tuple(sorted(changes, key=lambda change: -abs(change.timing.lost_ns)))
 
 
@@ -352,7 +352,7 @@ def asked_alike(before: Run, after: Run) -> Asked | None:
     return None
 
 
-def work_between(sides: tuple[Side, Side], before: Analysis, after: Analysis) -> Work:
+def work_between(sides: tuple[Side, Side], before: Analysis, after: Analysis) -> WorkMatch:
     """Return whether two kernels did the same work on two sides.
 
     Where nothing tells, two reports that the user named are taken for the same: who blocks for registers has fewer
@@ -391,14 +391,16 @@ def is_replaced(changes: Iterable[Change]) -> bool:
     return min(gone, new) > 0 and max(gone, new) <= (1 + default_thresholds().little_share) * min(gone, new)
 
 
-def _change(group: Sequence[Match], base: _Parts, head: _Parts, sides: tuple[Side, Side], told: Work | None) -> Change:
+def _change(
+    group: Sequence[Match], base: _Parts, head: _Parts, sides: tuple[Side, Side], stated_work: WorkMatch | None
+) -> Change:
     before, after = base.of(m.base for m in group), head.of(m.head for m in group)
     one, other = _represented(group, before[0], after[0])
     # Launches without a partner count only where all are.
     hows = [m.how for m in group if m.base is not None and m.head is not None] or [m.how for m in group]
     work = work_between(sides, one, other) if one and other else None
     if one and other and work and work.same is None and named_alike(one, other):
-        work = told or work
+        work = stated_work or work
     return Change(
         how=max(hows, key=_HOW_ORDER.index),
         base=one,

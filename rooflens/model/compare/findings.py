@@ -148,10 +148,10 @@ class FindingChanges(Struct, frozen=True):
     untold: tuple[str, ...]
     limit: Limit
     reached: float | None
-    forecast: Forecast | None = None
+    forecast: PromisedGain | None = None
 
 
-class Forecast(Struct, frozen=True):
+class PromisedGain(Struct, frozen=True):
     """The gain that a finding of the slower side promised, held against what became of it.
 
     Attributes:
@@ -194,7 +194,7 @@ def changed_findings(change: Change, threshold: float = DEFAULT_THRESHOLD) -> Fi
         if not _is_comparable(key[0], pair, before.kernel, after.kernel):
             untold.append(key[1])
             continue
-        one = _compared(*pair, before.kernel, after.kernel)
+        one = _compared_finding(*pair, before.kernel, after.kernel)
         agrees = one.eased if is_faster else one.began
         if one.became or (not (is_unchanged or one.is_as_it_was) and (agrees or one.shown)):
             found.append(one)
@@ -205,7 +205,7 @@ def changed_findings(change: Change, threshold: float = DEFAULT_THRESHOLD) -> Fi
 
 def _forecast(
     changes: Sequence[FindingChange], before: Analysis, after: Analysis, factor: float | None
-) -> Forecast | None:
+) -> PromisedGain | None:
     """Return what the slower side promised of the move to the other: the gain of a finding that costs nothing there.
 
     The first of them is what it said to do first. Worse numbers that merely cost less than something else are no move.
@@ -216,7 +216,7 @@ def _forecast(
     slower, reached = (after, 1 / factor) if is_back else (before, factor)
     gone = [one.after if is_back else one.before for one in changes if _is_move(one, is_back=is_back)]
     done = next((one for one in slower.findings if any(one is other for other in gone) and one.gain), None)
-    return Forecast(done, done.gain.factor, reached, is_back) if done and done.gain else None
+    return PromisedGain(done, done.gain.factor, reached, is_back) if done and done.gain else None
 
 
 def _is_move(change: FindingChange, *, is_back: bool) -> bool:
@@ -258,10 +258,13 @@ def _holds(kernel: Kernel, name: str) -> bool:
     return name in kernel.counters or bool(getattr(kernel, name, None))
 
 
-def _compared(old: Finding | None, new: Finding | None, before: Kernel, after: Kernel) -> FindingChange:
+def _compared_finding(old: Finding | None, new: Finding | None, before: Kernel, after: Kernel) -> FindingChange:
     """Set the numbers of a finding on both sides beside each other; one side may lack it."""
     units = {evidence.name: evidence.unit for one in (old, new) if one for evidence in one.evidence}
-    numbers = [Number(name, unit, _value(name, old, before), _value(name, new, after)) for name, unit in units.items()]
+    numbers = [
+        Number(name, unit, _evidence_value(name, old, before), _evidence_value(name, new, after))
+        for name, unit in units.items()
+    ]
     finding = old or new
     if finding is not None and finding.id in _REQUESTED:
         each = Number(
@@ -289,21 +292,21 @@ def _a_request(kernel: Kernel, access: str) -> float | None:
     return ratio(kernel.counters.get(f"{access}_sectors"), kernel.counters.get(f"{access}_requests"))
 
 
-def _excess(side: str) -> Callable[[Kernel], float | None]:
+def _excess_share(side: str) -> Callable[[Kernel], float | None]:
     totals = f"{side}_excess_sectors", f"{side}_sectors"
     return lambda kernel: ratio(*(kernel.code_totals.get(name) for name in totals))
 
 
 _WITHOUT_FINDING: Mapping[str, Callable[[Kernel], float | None]] = {
-    "load_excess_share": _excess("load"),
-    "store_excess_share": _excess("store"),
+    "load_excess_share": _excess_share("load"),
+    "store_excess_share": _excess_share("store"),
     "local_share": local_part,
     "warp_fill": lambda kernel: filled_lanes(prod(kernel.block)) if kernel.block else None,
 }
 """Evidence that is not a counter -> how it is read where there is no finding to take it from."""
 
 
-def _value(name: str, finding: Finding | None, kernel: Kernel) -> float | None:
+def _evidence_value(name: str, finding: Finding | None, kernel: Kernel) -> float | None:
     """Return a number of the evidence from the finding, else from what the kernel holds."""
     stated = {evidence.name: evidence.value for evidence in finding.evidence} if finding else {}
     if name in stated:

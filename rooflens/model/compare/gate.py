@@ -30,7 +30,7 @@ _MOST_PER_CENT = 1000
 _LEAST_BARE = 2
 """From here on a number without a sign is a percentage: nobody lets a program take three times as long."""
 _UNITS_NS = {"": 1.0, "ns": 1.0, "us": 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, "ms": 1e6, "s": 1e9}
-_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]*)")
+_THRESHOLD_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]*)")
 
 
 def parse_floor(text: str) -> float:
@@ -39,7 +39,7 @@ def parse_floor(text: str) -> float:
     Raises:
         UsageError: It is not a time with its unit.
     """
-    match = _TIME.fullmatch(text.strip().casefold())
+    match = _THRESHOLD_TIME.fullmatch(text.strip().casefold())
     value = float(match[1]) * _UNITS_NS.get(match[2], -1.0) if match else -1.0
     if match is None or value < 0 or (value > 0 and not match[2]):
         raise UsageError(f"a floor is a time with its unit, not `{text}`", "for example `2us`, `500ns`, `0`")
@@ -256,14 +256,14 @@ class Gate(Struct, frozen=True):
 
     def judge(self, ladders: Iterable[Ladder]) -> Gated:
         """Judge what became slower from the first to the last side by more than the gate allows, and than its noise."""
-        return Gated(self, tuple(judged for one in ladders for judged in self._of(one.each[-1])))
+        return Gated(self, tuple(judged for one in ladders for judged in self._judged_ladder(one.each[-1])))
 
-    def _of(self, one: Ladder) -> Iterator[Judged]:
-        yield replace(self.judged(one.program, None, one.shared), left_out=one_sided_words(one.alone))
-        for change in one.changes if self.per_kernel else ():
+    def _judged_ladder(self, ladder: Ladder) -> Iterator[Judged]:
+        yield replace(self.judged(ladder.program, None, ladder.shared), left_out=unmatched_words(ladder.alone))
+        for change in ladder.changes if self.per_kernel else ():
             # What the mean launch loses, each launch does: the floor is one for all of them.
             launches = min(change.launches) if change.counts_differ else 1
-            yield self.judged(one.program, change, change.speed, launches)
+            yield self.judged(ladder.program, change, change.speed, launches)
 
     def judged(self, program: str, change: Judgeable | None, timing: Timing, launches: int = 1) -> Judged:
         """Judge the time of one launch of a program or kernel; `launches` share the gate's floor."""
@@ -272,7 +272,7 @@ class Gate(Struct, frozen=True):
         return Judged(program, change, timing, outcome, timing.limit(self.fail_on), floor_ns)
 
 
-def one_sided_words(changes: Sequence[Change]) -> str:
+def unmatched_words(changes: Sequence[Change]) -> str:
     """Count what only one side has: `1 new kernel takes 1.20 ms, 2 gone kernels took 2.00 ms`; empty for nothing."""
     said = []
     for how, kernel, took, side in (("new", "new kernel", "take", "head"), ("gone", "gone kernel", "took", "base")):

@@ -30,7 +30,7 @@ from rooflens.model.compare.compare import (
 )
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import Analysis, at_work
-from rooflens.model.same_work import UnitTime, Work, time_per_work
+from rooflens.model.same_work import UnitTime, WorkMatch, time_per_work
 from rooflens.model.summary import median_launch
 from rooflens.model.verdict.thresholds import default_thresholds
 
@@ -69,7 +69,7 @@ class Rung(Struct, frozen=True):
     changed: tuple[Cause, ...] = ()
     changed_kernel: str = ""
     apart: str = ""
-    work: Work | None = None
+    work: WorkMatch | None = None
     per_work: UnitTime | None = None
     is_fastest: bool = False
     library: str = ""
@@ -91,7 +91,7 @@ class Ladder(Struct, frozen=True):
         changes: Of two sides, what became of each kernel, largest change of time first.
         pairs: Of more sides, the first with each other one, as ladders of two.
         is_mean: Launch counts differ between the sides, so that the mean launch is followed.
-        is_found: The sides were found to do the same job, whatever their kernels are called.
+        is_detected: The sides were found to do the same job, whatever their kernels are called.
         library: A library's kernel that does the same work, beside which they stand; None without one.
         warnings: What to keep in mind of how the sides were recorded.
     """
@@ -105,7 +105,7 @@ class Ladder(Struct, frozen=True):
     changes: tuple[Change, ...] = ()
     pairs: tuple[Ladder, ...] = ()
     is_mean: bool = False
-    is_found: bool = False
+    is_detected: bool = False
     library: Rung | None = None
     warnings: tuple[str, ...] = ()
 
@@ -207,7 +207,7 @@ class Ladder(Struct, frozen=True):
         known = self.compared
         base = added(change.timing.base for change in known if change.base)
         head = added(change.timing.head for change in known if change.head)
-        below = under_wave([one for one in self.base.at_work if one.kernel.name in _names(known)])
+        below = under_wave([one for one in self.base.at_work if one.kernel.name in _kernel_names(known)])
         return replace(self.total, base=base, head=head, under_wave=below)
 
     @property
@@ -238,7 +238,7 @@ def tied(rungs: Sequence[Rung], threshold: float) -> tuple[Rung, ...]:
     )
 
 
-def _names(changes: Sequence[Change]) -> frozenset[str]:
+def _kernel_names(changes: Sequence[Change]) -> frozenset[str]:
     return frozenset(change.base.kernel.name for change in changes if change.base)
 
 
@@ -252,8 +252,8 @@ def ladder(
     sides: Sequence[Side],
     threshold: float = DEFAULT_THRESHOLD,
     *,
-    found: bool = False,
-    told: Work | None = None,
+    is_detected: bool = False,
+    work: WorkMatch | None = None,
 ) -> Ladder:
     """Set the sides of a program side by side, the first first.
 
@@ -261,14 +261,14 @@ def ladder(
         program: What it is called.
         sides: Two or more.
         threshold: Smaller changes count as no change.
-        found: The sides were found to do the same job, whatever their kernels are called.
-        told: Of two sides, what tells by other versions that they did the same work.
+        is_detected: The sides were found to do the same job, whatever their kernels are called.
+        work: Of two sides, what tells by other versions that they did the same work.
     """
     totals = [Spread(times(map(at_work, side.recordings))) for side in sides]
-    kernels = sorted(_kernels(program, sides, threshold), key=lambda one: -_longest_ns(one))
+    kernels = sorted(_followed_kernels(program, sides, threshold), key=lambda one: -_longest_ns(one))
     followed = next((one for one in kernels if _is_main(one, totals)), None)
-    rungs = followed.rungs if followed else tuple(_compared(_program_rungs(sides, kernels), kernels))
-    changes = changes_between(sides[0], sides[1], told) if len(sides) == 2 else ()
+    rungs = followed.rungs if followed else tuple(_compared_rungs(_program_rungs(sides, kernels), kernels))
+    changes = changes_between(sides[0], sides[1], work) if len(sides) == 2 else ()
     apart = programs_apart(changes)
     return Ladder(
         program,
@@ -278,7 +278,7 @@ def ladder(
         kernels=tuple(kernels),
         followed=followed,
         changes=changes,
-        is_found=found,
+        is_detected=is_detected,
     )
 
 
@@ -292,37 +292,37 @@ def ladder_of_kernels(program: str, sides: Sequence[Side], threshold: float = DE
         launches = side.recordings[0]
         rung = _rung(side, launches[0].kernel.name, side.recordings)
         rungs.append(replace(rung, library=launches[0].library or ""))
-    alike = [Work(same=True, why=ONE_JOB)] * len(rungs)
-    followed = Ladder(program, tuple(_compared(rungs, (), alike)), threshold)
+    alike = [WorkMatch(same=True, why=ONE_JOB)] * len(rungs)
+    followed = Ladder(program, tuple(_compared_rungs(rungs, (), alike)), threshold)
     first, last = (rungs[end].gpu_time for end in (0, -1))
     total = Timing(first, last, under_wave(sides[0].at_work))
-    return replace(followed, total=total, kernels=(followed,), followed=followed, is_found=True)
+    return replace(followed, total=total, kernels=(followed,), followed=followed, is_detected=True)
 
 
-def beside(one: Ladder, side: Side) -> Ladder:
+def beside(ladder: Ladder, side: Side) -> Ladder:
     """Set a ladder beside a library's kernel that does the same work: a side of one launch."""
     kernel = side.recordings[0][0]
     rung = replace(_rung(side, kernel.kernel.name, side.recordings), library=kernel.library or "")
-    first = next((each for each in one.rungs if not each.apart and each.time.times_ns), None)
-    return replace(one, library=replace(rung, to_first=_timing(first, rung) if first else None))
+    first = next((each for each in ladder.rungs if not each.apart and each.time.times_ns), None)
+    return replace(ladder, library=replace(rung, to_first=_timing(first, rung) if first else None))
 
 
-def with_pairs(one: Ladder) -> Ladder:
+def with_pairs(whole: Ladder) -> Ladder:
     """Compare the first side of a ladder of more than two with each of the others, too."""
-    if one.changes:  # two sides are their own pair
-        return one
-    first, *others = one.rungs
+    if whole.changes:  # two sides are their own pair
+        return whole
+    first, *others = whole.rungs
     pairs = (
         ladder(
-            pair_name(one.program, first.label, other.label),
+            pair_name(whole.program, first.label, other.label),
             (first.side, other.side),
-            one.threshold,
-            found=one.is_found,
-            told=None if first.apart or other.apart else other.work,
+            whole.threshold,
+            is_detected=whole.is_detected,
+            work=None if first.apart or other.apart else other.work,
         )
         for other in others
     )
-    return replace(one, pairs=tuple(pairs))
+    return replace(whole, pairs=tuple(pairs))
 
 
 def pair_name(program: str, before: str, after: str) -> str:
@@ -355,17 +355,17 @@ def _program_rungs(sides: Sequence[Side], kernels: Sequence[Ladder]) -> list[Run
     return found
 
 
-def _compared(
-    rungs: Sequence[Rung], kernels: Sequence[Ladder], told: Sequence[Work | None] | None = None
+def _compared_rungs(
+    rungs: Sequence[Rung], kernels: Sequence[Ladder], stated: Sequence[WorkMatch | None] | None = None
 ) -> Iterator[Rung]:
     """Compare each rung with the first one and the one before that did the same, and mark the fastest.
 
     Args:
         rungs: The sides in order.
         kernels: All kernels where the whole program is followed, else none.
-        told: Whether each did the same work, where that is known already.
+        stated: Whether each did the same work, where that is known already.
     """
-    usual, works = (0, told) if told else _works(rungs, kernels)
+    usual, works = (0, stated) if stated else _works(rungs, kernels)
     apart = _apart(rungs, works)
     known = [at for at, rung in enumerate(rungs) if not apart[at] and rung.time.median_ns]
     own = [at for at in known if not rungs[at].library]
@@ -396,7 +396,7 @@ def _compared(
         yield judged
 
 
-def _works(rungs: Sequence[Rung], kernels: Sequence[Ladder]) -> tuple[int, list[Work | None]]:
+def _works(rungs: Sequence[Rung], kernels: Sequence[Ladder]) -> tuple[int, list[WorkMatch | None]]:
     """Find the side whose work most others did, and whether each did the same, as it or as another that did.
 
     A whole program did the same where kernels that did other work take next to none of its time.
@@ -415,30 +415,32 @@ def _works(rungs: Sequence[Rung], kernels: Sequence[Ladder]) -> tuple[int, list[
     works = [_work(rungs[usual], rung) for rung in rungs]
     for at, work in enumerate(works):
         if work and work.same is None and not work.assumed:
-            works[at] = _told_by_another(rungs, works, at) or work
+            works[at] = _shared_work_note(rungs, works, at) or work
     return usual, works
 
 
-def _told_by_another(rungs: Sequence[Rung], works: Sequence[Work | None], at: int) -> Work | None:
+def _shared_work_note(rungs: Sequence[Rung], works: Sequence[WorkMatch | None], at: int) -> WorkMatch | None:
     """Return what tells that a side did the work of another that is compared: what it shares with that may be known."""
     others = (_work(rungs[other], rungs[at]) for other, work in enumerate(works) if work and work.is_compared)
     return next((work for work in others if work and work.is_compared), None)
 
 
-def _work(one: Rung, other: Rung) -> Work | None:
-    if one.analysis is None or other.analysis is None:
+def _work(rung: Rung, other: Rung) -> WorkMatch | None:
+    if rung.analysis is None or other.analysis is None:
         return None
-    return work_between((one.side, other.side), one.analysis, other.analysis)
+    return work_between((rung.side, other.side), rung.analysis, other.analysis)
 
 
-def _work_of_all(kernels: Sequence[Ladder], usual: int, at: int) -> Work | None:
+def _work_of_all(kernels: Sequence[Ladder], usual: int, at: int) -> WorkMatch | None:
     works = [(one.rungs[at], _work(one.rungs[usual], one.rungs[at])) for one in kernels]
     others = [(rung.gpu_time.median_ns or 0.0, work) for rung, work in works if work and not work.is_compared]
     whole_ns = sum(rung.gpu_time.median_ns or 0.0 for rung, _ in works)
     if sum(time_ns for time_ns, _ in others) > default_thresholds().little_share * whole_ns:
         return max(others, key=lambda one: one[0])[1]
     is_any = any(work for _, work in works)
-    return Work(same=is_any or None, why="kernels that did the same work" if is_any else "no kernel is on both sides")
+    return WorkMatch(
+        same=is_any or None, why="kernels that did the same work" if is_any else "no kernel is on both sides"
+    )
 
 
 def _usual_gpu(rungs: Sequence[Rung]) -> str | None:
@@ -446,7 +448,7 @@ def _usual_gpu(rungs: Sequence[Rung]) -> str | None:
     return gpus.most_common(1)[0][0] if gpus else None
 
 
-def _apart(rungs: Sequence[Rung], works: Sequence[Work | None]) -> list[str]:
+def _apart(rungs: Sequence[Rung], works: Sequence[WorkMatch | None]) -> list[str]:
     """Say why a side is not compared: another GPU, or other work than most have.
 
     Sides that ran on a GPU each are a comparison of GPUs.
@@ -477,7 +479,7 @@ def _most_changed(kernels: Sequence[Ladder], before: int, after: int) -> tuple[A
     return (most[1].analysis, most[2].analysis) if most and most[1].analysis and most[2].analysis else None
 
 
-def _kernels(program: str, sides: Sequence[Side], threshold: float) -> Iterator[Ladder]:
+def _followed_kernels(program: str, sides: Sequence[Side], threshold: float) -> Iterator[Ladder]:
     """Follow each kernel from side to side, by the launches of their first recordings."""
     found: list[dict[int, Rung]] = []
     before: Sequence[Analysis] = ()
@@ -502,7 +504,7 @@ def _kernels(program: str, sides: Sequence[Side], threshold: float) -> Iterator[
         is_mean = len({rung.launches for rung in rungs.values()}) > 1
         own = [rungs.get(at, Rung(side, Spread(()), 0, None)) for at, side in enumerate(sides)]
         evened = [replace(rung, time=rung.gpu_time.per(rung.launches)) if is_mean else rung for rung in own]
-        yield Ladder(program, tuple(_compared(evened, ())), threshold, is_mean=is_mean)
+        yield Ladder(program, tuple(_compared_rungs(evened, ())), threshold, is_mean=is_mean)
 
 
 def _rung(side: Side, name: str, recordings: Sequence[Sequence[Analysis]]) -> Rung:

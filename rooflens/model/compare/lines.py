@@ -77,14 +77,14 @@ def slower_lines(change: Change) -> tuple[SlowerLine, ...]:
 def _has_texts(analysis: Analysis) -> bool:
     """Return whether lines have their text, none of it from a file that was changed since."""
     sources = analysis.kernel.sources.values()
-    return any(line.text for line in _lines(analysis)) and not any(source.differs for source in sources)
+    return any(line.text for line in _line_hotspots(analysis)) and not any(source.differs for source in sources)
 
 
 def _numbered(line: Hotspot) -> Hashable:
     return PurePosixPath((line.file or "").replace("\\", "/")).name, line.line, line.function
 
 
-def _lines(analysis: Analysis) -> list[Hotspot]:
+def _line_hotspots(analysis: Analysis) -> list[Hotspot]:
     return [spot for spot in analysis.kernel.hotspots if spot.by == "line" and spot.file and spot.line]
 
 
@@ -93,7 +93,7 @@ def _timed(analysis: Analysis, time_ns: float, *, by_text: bool) -> dict[Hashabl
     total = analysis.kernel.code_totals.get("samples")
     if not total:
         return {}
-    lines = [line for line in _lines(analysis) if line.measures.get("samples")]
+    lines = [line for line in _line_hotspots(analysis) if line.measures.get("samples")]
     return {
         key: (line, time_ns * samples / total, time_ns * math.sqrt(samples) / total)
         for key, line in _keyed(lines, by_text=by_text)

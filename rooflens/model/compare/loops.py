@@ -44,13 +44,13 @@ def changed_loops(change: Change) -> tuple[LoopChange, ...]:
     base, head = change.base, change.head
     if base is None or head is None or not base.loops or not head.loops or is_same_launch(base, head):
         return ()
-    pairs = [LoopChange(one, other, _part(one), _part(other)) for one, other in _matched(base, head)]
+    pairs = [LoopChange(one, other, _self_share(one), _self_share(other)) for one, other in _matched(base, head)]
     changed = [pair for pair in pairs if abs(pair.after - pair.before) >= default_thresholds().negligible_share]
     return tuple(sorted(changed, key=lambda pair: -abs(pair.after - pair.before))[:MOST_LOOPS])
 
 
-def _part(one: JudgedLoop | None) -> float:
-    return (one.share_self or 0.0) if one is not None else 0.0
+def _self_share(loop: JudgedLoop | None) -> float:
+    return (loop.share_self or 0.0) if loop is not None else 0.0
 
 
 def _matched(base: Analysis, head: Analysis) -> Iterator[tuple[JudgedLoop | None, JudgedLoop | None]]:
@@ -60,10 +60,10 @@ def _matched(base: Analysis, head: Analysis) -> Iterator[tuple[JudgedLoop | None
     for by_line in (True, False):
         known: defaultdict[Hashable, list[JudgedLoop]] = defaultdict(list)
         for one in left:
-            if (key := _key(one, base, by_line=by_line)) is not None:
+            if (key := _loop_key(one, base, by_line=by_line)) is not None:
                 known[key].append(one)
         for other in list(right):
-            key = _key(other, head, by_line=by_line)
+            key = _loop_key(other, head, by_line=by_line)
             if key is not None and known[key]:
                 one = known[key].pop(0)
                 left.remove(one)
@@ -73,14 +73,14 @@ def _matched(base: Analysis, head: Analysis) -> Iterator[tuple[JudgedLoop | None
     yield from ((None, other) for other in right)
 
 
-def _key(one: JudgedLoop, side: Analysis, *, by_line: bool) -> Hashable | None:
+def _loop_key(loop: JudgedLoop, side: Analysis, *, by_line: bool) -> Hashable | None:
     """Return the key that loops of both sides are matched by; None if the loop has no source line."""
     parents = {other.loop.id: other.loop.parent for other in side.loops}
-    around, depth = one.loop.parent, 0
+    around, depth = loop.loop.parent, 0
     while around is not None:
         around, depth = parents.get(around), depth + 1
     if not by_line:
-        return one.job, depth
-    if one.loop.file is None or one.loop.line is None:
+        return loop.job, depth
+    if loop.loop.file is None or loop.loop.line is None:
         return None
-    return PurePosixPath(one.loop.file.replace("\\", "/")).name, one.loop.line, depth
+    return PurePosixPath(loop.loop.file.replace("\\", "/")).name, loop.loop.line, depth

@@ -31,10 +31,12 @@ REPORT_ENDINGS = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".csv")
 """How the name of a report may end; what is before it names the program."""
 
 
-_COUNTED = re.compile(r"[-_. (]*\d(?:[-_. ()\d]*[\d)])?\Z")
+_COUNT_IN_NAME = re.compile(r"[-_. (]*\d(?:[-_. ()\d]*[\d)])?\Z")
 """A number or a date at the end of a file's name."""
 
-_VERSION = re.compile(r"(?:(?<=[-_. ])|\A)(?:v|ver|version|rev)[-_. ]?\d+(?:\.\d+)*[a-z]?(?=[-_. ]|\Z)", re.IGNORECASE)
+_VERSION_IN_NAME = re.compile(
+    r"(?:(?<=[-_. ])|\A)(?:v|ver|version|rev)[-_. ]?\d+(?:\.\d+)*[a-z]?(?=[-_. ]|\Z)", re.IGNORECASE
+)
 """A version in a file's name: v4, ver_2, rev3b."""
 
 _ENDING = re.compile(r"\.[a-z][\w-]*\Z", re.IGNORECASE)
@@ -182,11 +184,11 @@ def _programs(reports: Sequence[AnalyzedReport]) -> dict[str, list[AnalyzedRepor
         if all(is_repeated(group[0].analyses, other.analyses) for other in group[1:]):
             programs[name] = group
         else:
-            programs |= _told_apart(group)
+            programs |= _distinct_names(group)
     return programs
 
 
-def _told_apart(reports: Sequence[AnalyzedReport]) -> dict[str, list[AnalyzedReport]]:
+def _distinct_names(reports: Sequence[AnalyzedReport]) -> dict[str, list[AnalyzedReport]]:
     """Name reports after their files, with as many folders above them as it takes; the last resort is a digest."""
     for depth in range(1, max(len(_path(report.run).parts) for report in reports) + 1):
         named = {"/".join((*_path(report.run).parts[:-1], _stem(report.run))[-depth:]): [report] for report in reports}
@@ -206,8 +208,8 @@ def _stem(run: Run) -> str:
 
 def program_name(run: Run) -> str:
     """Name the program of a report after its file, without ending, version, and number or date at its end."""
-    parts = (part.strip("-_. ") for part in _VERSION.split(_stem(run)))
-    return _COUNTED.sub("", "_".join(part for part in parts if part)) or _UNNAMED
+    parts = (part.strip("-_. ") for part in _VERSION_IN_NAME.split(_stem(run)))
+    return _COUNT_IN_NAME.sub("", "_".join(part for part in parts if part)) or _UNNAMED
 
 
 def shared_name(names: Sequence[str]) -> str:
@@ -221,17 +223,17 @@ def shared_name(names: Sequence[str]) -> str:
 def version_name(run: Run) -> str:
     """Name the program as `program_name` does, with its version: times of two versions are not samples of one."""
     stem = _stem(run)
-    end = max((match.end() for match in _VERSION.finditer(stem)), default=0)
-    return stem[:end] + _COUNTED.sub("", stem[end:]) or _UNNAMED
+    end = max((match.end() for match in _VERSION_IN_NAME.finditer(stem)), default=0)
+    return stem[:end] + _COUNT_IN_NAME.sub("", stem[end:]) or _UNNAMED
 
 
-def is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
+def is_repeated(launches: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
     """Return whether two reports hold nearly the same launches on the same GPU."""
-    if {a.kernel.gpu_model for a in one} != {a.kernel.gpu_model for a in other}:
+    if {a.kernel.gpu_model for a in launches} != {a.kernel.gpu_model for a in other}:
         return False
-    matches = match_launches([a.kernel for a in one], [a.kernel for a in other])
+    matches = match_launches([a.kernel for a in launches], [a.kernel for a in other])
     same = sum(match.how == "same" for match in matches)
-    return same >= default_thresholds().nearly_all_share * max(len(one), len(other))
+    return same >= default_thresholds().nearly_all_share * max(len(launches), len(other))
 
 
 _ONLY_FILLS = "only kernels that fill inputs"
@@ -241,7 +243,7 @@ _TIMED_BY = "record them with `gpu__time_duration.sum` in `ncu --metrics`, or wi
 
 def refusals(pair: Ladder) -> Iterator[str]:
     """Say why two sides must not be compared unless the user insists; nothing if they may be."""
-    base, head = _facts(pair.base), _facts(pair.head)
+    base, head = _side_facts(pair.base), _side_facts(pair.head)
     if base.kinds != head.kinds:
         yield f"one side holds results of {_and(base.kinds)}, the other of {_and(head.kinds)}"
     if base.replay and head.replay and base.replay != head.replay:
@@ -287,9 +289,9 @@ def is_of_others(comparison: Ladder) -> bool:
 
 def warnings(pair: Ladder) -> Iterator[str]:
     """Say what a reader must keep in mind about two sides that were not collected alike."""
-    if pair.base.digests == pair.head.digests and pair.is_found:
+    if pair.base.digests == pair.head.digests and pair.is_detected:
         return  # kernels of a report
-    base, head = _facts(pair.base), _facts(pair.head)
+    base, head = _side_facts(pair.base), _side_facts(pair.head)
     if shared := sum(run.digest in pair.base.digests for run in pair.head.runs):
         yield f"{shared} of the head's reports {'is' if shared == 1 else 'are'} among the base's too"
     if base.gpus != head.gpus:
@@ -311,7 +313,7 @@ def warnings(pair: Ladder) -> Iterator[str]:
             yield f"{facts.failed} of the {name}'s kernels failed while they were profiled, and are left out"
 
 
-class _Facts(Struct, frozen=True):
+class _SideFacts(Struct, frozen=True):
     kinds: frozenset[str]
     replay: frozenset[str]
     gpus: frozenset[str]
@@ -325,15 +327,15 @@ class _Facts(Struct, frozen=True):
     failed: int
 
 
-def _facts(side: Side) -> _Facts:
+def _side_facts(side: Side) -> _SideFacts:
     well = [a.kernel for a in side.at_work]
-    return _Facts(
+    return _SideFacts(
         kinds=frozenset(kernel.workload for kernel in well),
-        replay=_known(run.replay_mode for run in side.runs),
-        gpus=_known(kernel.gpu_model for kernel in well),
-        clock_control=_known(run.clock_control for run in side.runs),
-        cache_control=_known(run.cache_control for run in side.runs),
-        ncu=_known(run.ncu_version for run in side.runs),
+        replay=_without_missing(run.replay_mode for run in side.runs),
+        gpus=_without_missing(kernel.gpu_model for kernel in well),
+        clock_control=_without_missing(run.clock_control for run in side.runs),
+        cache_control=_without_missing(run.cache_control for run in side.runs),
+        ncu=_without_missing(run.ncu_version for run in side.runs),
         clock_hz=mean_clock_hz(side),
         synthetic=any(run.synthetic for run in side.runs),
         timed=_is_timed(side),
@@ -350,7 +352,7 @@ def _share_counters(change: Change) -> bool:
     return bool(change.base and change.head and shared_counters(change.base, change.head))
 
 
-def _known(values: Iterable[str | None]) -> frozenset[str]:
+def _without_missing(values: Iterable[str | None]) -> frozenset[str]:
     return frozenset(value for value in values if value)
 
 
@@ -409,14 +411,14 @@ def _checked(pair: Ladder, anyway: bool, hint: str, *, goes_on: bool) -> tuple[s
         raise InputError(refused, hint if is_timed else f"{_TIMED_BY}; {hint}")
     if not is_timed and not goes_on and not any(_share_counters(change) for change in pair.changes):
         raise InputError(f"{refused}; nor has a kernel of both sides a counter in both", _TIMED_BY)
-    if not anyway and not pair.is_found and is_of_others(pair):
+    if not anyway and not pair.is_detected and is_of_others(pair):
         raise InputError(f"{pair.program}: the sides are of different GPUs and have no kernel in common", hint)
-    code = () if pair.is_found and pair.base.digests == pair.head.digests else same_code_words(pair.changes)
+    code = () if pair.is_detected and pair.base.digests == pair.head.digests else same_code_words(pair.changes)
     return (*reasons, *warnings(pair), *_single(pair), *code)
 
 
 def _single(pair: Ladder) -> tuple[str, ...]:
-    if pair.base.digests == pair.head.digests and pair.is_found:
+    if pair.base.digests == pair.head.digests and pair.is_detected:
         return ()
     alone = [name for name, side in (("base", pair.base), ("head", pair.head)) if len(side.recordings) == 1]
     if not alone:

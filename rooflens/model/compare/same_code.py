@@ -11,7 +11,7 @@ from rooflens.model.records import Analysis
 if TYPE_CHECKING:
     from rooflens.model.compare.compare import Change
 
-_NAME_WIDTH = 60
+_COMPARED_NAME_WIDTH = 60
 """Characters of a kernel's name in a sentence."""
 
 LEFT = "clocks, data or noise"
@@ -41,6 +41,6 @@ def same_code_words(changes: Sequence[Change]) -> Iterator[str]:
     if len(same) == len(both) == len(changes):
         yield f"all kernels run the same machine code on both sides: {left}"
     else:
-        names = some(cut_name(plain_name(change.name), _NAME_WIDTH) for change in same)
+        names = some(cut_name(plain_name(change.name), _COMPARED_NAME_WIDTH) for change in same)
         verb = "runs" if len(same) == 1 else "run"
         yield f"{count(len(same), 'kernel')} {verb} the same machine code on both sides ({names}): {left}"

@@ -188,11 +188,11 @@ def ladders_of(reports: Sequence[AnalyzedReport], threshold: float = DEFAULT_THR
         if others:
             groups.remove([version])
             _join(groups, version, others[:1])
-    jobs = [_in_order(group, [*known]) for group in groups if len(group) > 1 and _is_one_job(group)]
+    jobs = [_ordered_versions(group, [*known]) for group in groups if len(group) > 1 and _is_one_job(group)]
     return tuple(_ladder(job[-MOST_SIDES:], threshold) for job in sorted(jobs, key=lambda job: -len(job)))
 
 
-def found_ladders(reports: Sequence[AnalyzedReport]) -> tuple[Ladder, ...]:
+def detected_ladders(reports: Sequence[AnalyzedReport]) -> tuple[Ladder, ...]:
     """Find the ladders that reports hold: versions of programs, and kernels of one report that do the same work."""
     if not reports or len(reports) > MOST_SIDES:
         return ()
@@ -219,7 +219,7 @@ def ladder_inside(report: AnalyzedReport, threshold: float = DEFAULT_THRESHOLD) 
         is_most = sum(one.duration_ns or 0.0 for one in own) >= default_thresholds().most_share * whole_ns
         names = {one.analysis.kernel.function_name for one in own}
         if len(names) > 1 and is_most and any(one.analysis.library is None for one in own):
-            launched = [_launches(report, one) for one in own]
+            launched = [_launches_of_kernel(report, one) for one in own]
             ordered = sorted(launched, key=lambda of: (of[0].library is not None, of[0].kernel.index))
             sides = [
                 Side(of[0].short_name or of[0].kernel.function_name, (AnalyzedReport(report.run, of),))
@@ -236,12 +236,12 @@ def _jobs_of(kernels: Sequence[KernelSummary]) -> Iterator[list[KernelSummary]]:
     """
     left, jobs = list(kernels), []
     while left:
-        jobs.append(_joined([left.pop(0)], left, _is_same_job))
+        jobs.append(_gather_job([left.pop(0)], left, _is_same_job))
     left = [job[0] for job in jobs if len(job) == 1]
-    yield from (_joined(job, left, does_no_less) for job in jobs if len(job) > 1)
+    yield from (_gather_job(job, left, does_no_less) for job in jobs if len(job) > 1)
 
 
-def _joined(
+def _gather_job(
     job: list[KernelSummary], left: list[KernelSummary], is_like: Callable[[Analysis, Analysis], bool]
 ) -> list[KernelSummary]:
     """Grow a job by the kernels in `left` that are alike to one of its own, transitively."""
@@ -252,21 +252,25 @@ def _joined(
     return job
 
 
-def _is_same_job(one: Analysis, other: Analysis) -> bool:
+def _is_same_job(analysis: Analysis, other: Analysis) -> bool:
     """Return whether two kernels of one run do the same: as many operations, or one job by their names and amounts.
 
     Kernels as short as their launch tell nothing.
     """
-    if halves(one, other) or are_loops_apart(one, other) or "overhead" in (one.verdict.bound, other.verdict.bound):
+    if (
+        halves(analysis, other)
+        or are_loops_apart(analysis, other)
+        or "overhead" in (analysis.verdict.bound, other.verdict.bound)
+    ):
         return False
-    counted = as_many_operations(one, other)
+    counted = as_many_operations(analysis, other)
     if counted is not None:
         return counted
-    asked: Asked | None = "same" if named_alike(one, other) else None  # the arguments of one run
-    return same_work(one, other, asked).same is True
+    asked: Asked | None = "same" if named_alike(analysis, other) else None  # the arguments of one run
+    return same_work(analysis, other, asked).same is True
 
 
-def _launches(report: AnalyzedReport, kernel: KernelSummary) -> tuple[Analysis, ...]:
+def _launches_of_kernel(report: AnalyzedReport, kernel: KernelSummary) -> tuple[Analysis, ...]:
     own = kernel.analysis.kernel
     return tuple(one for one in at_work(report.analyses) if one.kernel.name == own.name and one.kernel.gpu == own.gpu)
 
@@ -285,12 +289,12 @@ def pair_versions(
     if not found:
         hint = "name the sides: `rooflens compare BASE HEAD`"
         raise InputError(f"`{place}` holds no program in two versions (one kernel or job in several reports)", hint)
-    return [_told_by_sides(one) for one in found], _left("one report", reports, found)
+    return [_named_by_sides(one) for one in found], _left("one report", reports, found)
 
 
-def _told_by_sides(one: Ladder) -> Ladder:
+def _named_by_sides(ladder: Ladder) -> Ladder:
     """Name a program of two versions by both: nobody named them, so that only this says which is before."""
-    return replace(one, program=pair_name(one.program, *one.labels)) if len(one.rungs) == 2 else one
+    return replace(ladder, program=pair_name(ladder.program, *ladder.labels)) if len(ladder.rungs) == 2 else ladder
 
 
 def pair_with_versions(
@@ -302,7 +306,7 @@ def pair_with_versions(
         own = next((side for side in sides if base.run.digest in side.digests), None)
         if own is not None:
             ordered = (own, *(side for side in sides if side is not own))
-            found = _told_by_sides(ladder(one.program, ordered, threshold, found=True))
+            found = _named_by_sides(ladder(one.program, ordered, threshold, is_detected=True))
             return [found], _left("the head", others, [one])
     return None
 
@@ -349,12 +353,12 @@ def _recordings(reports: Iterable[AnalyzedReport]) -> list[_Version]:
     return versions
 
 
-def _has_same_code(one: _Version, other: _Version) -> bool:
+def _has_same_code(first: _Version, other: _Version) -> bool:
     for name in ("registers_per_thread", "smem_static_per_block_bytes", "executed_inst"):
-        low, high = sorted(version.main.kernel.counters.get(name) or 0.0 for version in (one, other))
+        low, high = sorted(version.main.kernel.counters.get(name) or 0.0 for version in (first, other))
         if low and high > (1 + default_thresholds().noise_share) * low:
             return False
-    return is_repeated(one.reports[0].analyses, other.reports[0].analyses)
+    return is_repeated(first.reports[0].analyses, other.reports[0].analyses)
 
 
 def _continues(version: _Version, group: Sequence[_Version], *, elsewhere: bool) -> bool:
@@ -366,7 +370,7 @@ def _continues(version: _Version, group: Sequence[_Version], *, elsewhere: bool)
     )
 
 
-def _in_order(group: Sequence[_Version], given: Sequence[str]) -> list[_Version]:
+def _ordered_versions(group: Sequence[_Version], given: Sequence[str]) -> list[_Version]:
     """Order the versions of a program by their own names: those of others beside it tell nothing of its order.
 
     Args:
@@ -378,11 +382,13 @@ def _in_order(group: Sequence[_Version], given: Sequence[str]) -> list[_Version]
     return sorted(group, key=lambda version: places[version.run.digest])
 
 
-def _is_of_one_program(one: _Version, other: _Version) -> bool:
-    if program_name(one.run) == program_name(other.run):
+def _is_of_one_program(version: _Version, other: _Version) -> bool:
+    if program_name(version.run) == program_name(other.run):
         return True
-    is_alike = one.shared(other) >= default_thresholds().most_share or same_work(one.main, other.main).same is True
-    return is_alike and PurePath(one.run.source).parent == PurePath(other.run.source).parent
+    is_alike = (
+        version.shared(other) >= default_thresholds().most_share or same_work(version.main, other.main).same is True
+    )
+    return is_alike and PurePath(version.run.source).parent == PurePath(other.run.source).parent
 
 
 def _is_one_job(group: Sequence[_Version]) -> bool:
@@ -403,17 +409,17 @@ def _ladder(versions: Sequence[_Version], threshold: float) -> Ladder:
     )
     program = next((next(iter(names)) for names in named if len(names) == 1), program_name(runs[0]))
     sides = [Side(label, tuple(one.reports)) for label, one in zip(_run_labels(runs), versions, strict=True)]
-    return _beside_library(ladder(program, sides, threshold, found=True))
+    return _beside_library(ladder(program, sides, threshold, is_detected=True))
 
 
-def _beside_library(one: Ladder) -> Ladder:
+def _beside_library(ladder: Ladder) -> Ladder:
     """Set a ladder beside the fastest kernel of a library that does the same work in the runs of its versions."""
-    fastest = one.fastest if one.followed else None
+    fastest = ladder.fastest if ladder.followed else None
     if fastest is None or fastest.analysis is None:
-        return one
+        return ladder
     found = [
         (analysis, report.run)
-        for rung in one.rungs
+        for rung in ladder.rungs
         for report in rung.side.reports
         for analysis in at_work(report.analyses)
         if analysis.kernel.gpu_model == fastest.analysis.kernel.gpu_model
@@ -422,10 +428,10 @@ def _beside_library(one: Ladder) -> Ladder:
         and as_many_operations(fastest.analysis, analysis)
     ]
     if not found or fastest.analysis.library:
-        return one
+        return ladder
     best, run = min(found, key=lambda each: each[0].kernel.duration_ns or float("inf"))
     side = Side(best.short_name or best.kernel.function_name, (AnalyzedReport(run, (best,)),))
-    return beside(one, side)
+    return beside(ladder, side)
 
 
 def _run_labels(runs: Sequence[Run]) -> list[str]:

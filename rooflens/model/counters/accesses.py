@@ -124,7 +124,7 @@ USE: tuple[Counter, ...] = (
 )
 
 
-def _conflicts(key: str, op: str, of: str) -> tuple[Counter, ...]:
+def _conflict_counters(key: str, op: str, of: str) -> tuple[Counter, ...]:
     return (
         amount(
             f"smem_{key}_conflict_wavefronts",
@@ -141,7 +141,10 @@ def _conflicts(key: str, op: str, of: str) -> tuple[Counter, ...]:
     )
 
 
-CONFLICTS: tuple[Counter, ...] = (*_conflicts("load", "ld", "loads"), *_conflicts("store", "st", "stores"))
+CONFLICTS: tuple[Counter, ...] = (
+    *_conflict_counters("load", "ld", "loads"),
+    *_conflict_counters("store", "st", "stores"),
+)
 
 _LATE_INPUT = VOLTA | TU10X | TU11X | GA100 | GA10X | AD10X | GB20X | SPARK
 _LATE_ATOMICS = VOLTA | GA100 | ORIN | AD10X | GB20X | SPARK

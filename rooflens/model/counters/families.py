@@ -36,7 +36,7 @@ _TWIN = {"sm": "smsp", "smsp": "sm"}
 _SUMS_UP = re.compile(r"(?:sass_)?(?:thread_)?inst_(?:executed|issued)|issue_active|sass_data_bytes|warps_launched")
 """Quantities of which an SM has as much as its sub-partitions together: instructions and threads, but no cycles."""
 
-_BYTES = re.compile(r"(?<=_)(bytes|sectors)(?=_|$)")
+_BYTES_OR_SECTORS = re.compile(r"(?<=_)(bytes|sectors)(?=_|$)")
 _IN_SECTORS = frozenset({"dram", "lts", "l1tex"})
 """Units that count bytes by the sector."""
 
@@ -62,11 +62,11 @@ def in_sectors(base: str) -> tuple[str, float] | None:
     None where a unit counts no sectors.
     """
     unit, _, quantity = base.partition("__")
-    found = _BYTES.findall(f"_{quantity}")
+    found = _BYTES_OR_SECTORS.findall(f"_{quantity}")
     if unit not in _IN_SECTORS or len(found) != 1:
         return None
     other = "sectors" if found[0] == "bytes" else "bytes"
-    renamed = _BYTES.sub(other, f"_{quantity}")[1:]
+    renamed = _BYTES_OR_SECTORS.sub(other, f"_{quantity}")[1:]
     return f"{unit}__{renamed}", SECTOR_BYTES if other == "sectors" else 1 / SECTOR_BYTES
 
 

@@ -20,7 +20,7 @@ _MOST_COUNTED = 2.0**62
 """No kernel does more of anything, and the store's whole numbers end at 2^63."""
 
 
-class Limit(Struct, frozen=True):
+class PlausibleRange(Struct, frozen=True):
     """What a quantity can be.
 
     Attributes:
@@ -38,28 +38,28 @@ class Limit(Struct, frozen=True):
     most_per_s: float | None = None
 
 
-_CLOCK = Limit(1e6, 1e10, "the clocks of GPUs are between 1 MHz and 10 GHz")
-SHARE = Limit(0.0, 100.0, "shares are from 0 on, and 10,000 % is more than passes disagree by")
-_BYTES = Limit(0.0, _MOST_COUNTED, "amounts are from 0 to 2^62 bytes", most_per_s=1e17)
-_CYCLES_EACH = Limit(0.0, 1e12, "no instruction takes 10^12 cycles")
-_OF_LAUNCH = Limit(0.0, 2.0**40, "no launch and no SM has 2^40 of anything", 0.5)
-COUNT = Limit(0.0, _MOST_COUNTED, "counts are from 0 to 2^62")
-OPERATIONS = Limit(0.0, 2.0**80, "no kernel does 2^80 operations")
-PEAK = Limit(1e3, 1e20, "peaks of GPUs are between a thousand and 10^20 a second")
-GRID = Limit(0.0, 2.0**32, "CUDA launches at most 2^31 blocks in a direction")
-BLOCK = Limit(0.0, 1e5, "CUDA launches at most 1,024 threads a block")
-CODE_BYTES = Limit(0.0, 2.0**40, "no kernel has 2^40 bytes of code")
-INTERVAL = Limit(1.0, 1e15, "samples are between a nanosecond and ten days apart")
-CAPABILITY = Limit(0.0, 99.0, "the parts of a compute capability have two digits at most")
+_CLOCK = PlausibleRange(1e6, 1e10, "the clocks of GPUs are between 1 MHz and 10 GHz")
+SHARE = PlausibleRange(0.0, 100.0, "shares are from 0 on, and 10,000 % is more than passes disagree by")
+_BYTES_RANGE = PlausibleRange(0.0, _MOST_COUNTED, "amounts are from 0 to 2^62 bytes", most_per_s=1e17)
+_CYCLES_EACH = PlausibleRange(0.0, 1e12, "no instruction takes 10^12 cycles")
+_OF_LAUNCH = PlausibleRange(0.0, 2.0**40, "no launch and no SM has 2^40 of anything", 0.5)
+COUNT = PlausibleRange(0.0, _MOST_COUNTED, "counts are from 0 to 2^62")
+OPERATIONS = PlausibleRange(0.0, 2.0**80, "no kernel does 2^80 operations")
+PEAK = PlausibleRange(1e3, 1e20, "peaks of GPUs are between a thousand and 10^20 a second")
+GRID = PlausibleRange(0.0, 2.0**32, "CUDA launches at most 2^31 blocks in a direction")
+BLOCK = PlausibleRange(0.0, 1e5, "CUDA launches at most 1,024 threads a block")
+CODE_BYTES = PlausibleRange(0.0, 2.0**40, "no kernel has 2^40 bytes of code")
+INTERVAL = PlausibleRange(1.0, 1e15, "samples are between a nanosecond and ten days apart")
+CAPABILITY = PlausibleRange(0.0, 99.0, "the parts of a compute capability have two digits at most")
 
-_BY_NAME: Mapping[str, Limit] = {
-    "duration_ns": Limit(1.0, 1e17, "launches take between a nanosecond and three years"),
-    "dram_clock_hz": Limit(1e6, 1e11, "the clocks of GPU memory are between 1 MHz and 100 GHz"),
-    "sm_count": Limit(1.0, 1e5, "GPUs have between 1 and 100,000 SMs"),
-    "grid_size": Limit(0.0, 2.0**63, "CUDA launches at most 2^63 blocks"),
-    "waves": Limit(0.0, 2.0**63, "CUDA launches at most 2^63 blocks"),
+_BY_NAME: Mapping[str, PlausibleRange] = {
+    "duration_ns": PlausibleRange(1.0, 1e17, "launches take between a nanosecond and three years"),
+    "dram_clock_hz": PlausibleRange(1e6, 1e11, "the clocks of GPU memory are between 1 MHz and 100 GHz"),
+    "sm_count": PlausibleRange(1.0, 1e5, "GPUs have between 1 and 100,000 SMs"),
+    "grid_size": PlausibleRange(0.0, 2.0**63, "CUDA launches at most 2^63 blocks"),
+    "waves": PlausibleRange(0.0, 2.0**63, "CUDA launches at most 2^63 blocks"),
     "block_size": BLOCK,
-    **dict.fromkeys(("threads_per_inst", "threads_on_per_inst"), Limit(0.0, 100.0, "a warp has 32 threads")),
+    **dict.fromkeys(("threads_per_inst", "threads_on_per_inst"), PlausibleRange(0.0, 100.0, "a warp has 32 threads")),
     **dict.fromkeys(("sol_compute", "sol_memory"), SHARE),
     **dict.fromkeys(
         (
@@ -76,14 +76,14 @@ _BY_NAME: Mapping[str, Limit] = {
     ),
 }
 
-_BY_ENDING: tuple[tuple[tuple[str, ...], Limit], ...] = (
+_BY_ENDING: tuple[tuple[tuple[str, ...], PlausibleRange], ...] = (
     (("_clock_hz",), _CLOCK),
     (("_per_s",), PEAK),
     (("_share", "_rate", "_occupancy"), SHARE),
-    (("_per_cycle",), Limit(0.0, 1e4, "no SM does 10,000 instructions a cycle")),
-    (("_per_sector",), Limit(0.0, 1e4, "a sector has 32 bytes")),
-    (("_per_request",), Limit(0.0, 1e4, "a warp has 32 threads")),
-    (("_bytes",), _BYTES),
+    (("_per_cycle",), PlausibleRange(0.0, 1e4, "no SM does 10,000 instructions a cycle")),
+    (("_per_sector",), PlausibleRange(0.0, 1e4, "a sector has 32 bytes")),
+    (("_per_request",), PlausibleRange(0.0, 1e4, "a warp has 32 threads")),
+    (("_bytes",), _BYTES_RANGE),
     (("_cycles_active_avg", "_cycles_active_max", "_cycles_elapsed_avg", "elapsed_cycles"), COUNT),
     (("_cycles",), _CYCLES_EACH),
     (("_registers", "_warps", "_smem", "_blocks", "_barriers", "_per_thread"), _OF_LAUNCH),
@@ -93,7 +93,7 @@ _BY_ENDING: tuple[tuple[tuple[str, ...], Limit], ...] = (
 
 
 @cache
-def limits() -> dict[str, Limit]:
+def limits() -> dict[str, PlausibleRange]:
     """Return the limit of every counter of the table.
 
     Raises:
@@ -102,7 +102,7 @@ def limits() -> dict[str, Limit]:
     return {counter.name: _limit(counter.name) for counter in COUNTERS}
 
 
-def _limit(name: str) -> Limit:
+def _limit(name: str) -> PlausibleRange:
     if name in _BY_NAME:
         return _BY_NAME[name]
     for endings, limit in _BY_ENDING:
@@ -120,7 +120,7 @@ def find_impossible(counters: Mapping[str, float], sources: Mapping[str, str]) -
     return None
 
 
-def first_impossible(values: Mapping[str, float], limit: Limit, what: str) -> str | None:
+def first_impossible(values: Mapping[str, float], limit: PlausibleRange, what: str) -> str | None:
     """Return why one of some values of a kind cannot be; None if all can.
 
     Args:
@@ -134,7 +134,7 @@ def first_impossible(values: Mapping[str, float], limit: Limit, what: str) -> st
     return None
 
 
-def beyond(value: float, limit: Limit, duration_ns: float | None = None) -> str | None:
+def beyond(value: float, limit: PlausibleRange, duration_ns: float | None = None) -> str | None:
     """Return why a value cannot be, for a launch of some duration where that is known; None if it can."""
     if not limit.low <= value <= limit.high:
         return limit.why

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rooflens.format import factor, percent, si, si_of
 from rooflens.model.findings.cost import LATENCY, MOST_SPARED, Waste, spared, weigh
-from rooflens.model.findings.rule import FindingRule, Found
+from rooflens.model.findings.rule import FindingDraft, FindingRule
 from rooflens.model.hotspots import places
 from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.mix import mix_of
@@ -25,7 +25,7 @@ _BESIDE: Mapping[str, tuple[str, ...]] = {
 _FP64_SEEDS = ("MUFU.RCP64H", "MUFU.RSQ64H")
 
 
-def unfused_arithmetic(facts: Facts) -> Found | None:
+def unfused_arithmetic(facts: Facts) -> FindingDraft | None:
     """Say that additions and multiplications are issued separately where one instruction could do both."""
     limit, opcodes, unfused = facts.limits.little_share, facts.kernel.thread_opcodes, []
     for dtype, (own, pipe) in _PIPES.items():
@@ -45,7 +45,7 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
     if not unfused:
         return None
     mix, waste = max(unfused, key=lambda pair: spared(facts, pair[1]))
-    return Found(
+    return FindingDraft(
         evidence=(
             Evidence("sparable_share", mix.sparable, "share", f"min(add, mul) / all: {mix.source}"),
             Evidence("unfused", mix.apart, "instructions", mix.source),
@@ -60,7 +60,7 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
     )
 
 
-def fp64_divisions(facts: Facts) -> Found | None:
+def fp64_divisions(facts: Facts) -> FindingDraft | None:
     """Say that much of the fp64 arithmetic is divisions and square roots."""
     divisions = sum(n for opcode, n in facts.kernel.thread_opcodes.items() if opcode.startswith(_FP64_SEEDS))
     mix = mix_of(facts.kernel, "fp64") if divisions else None
@@ -71,7 +71,7 @@ def fp64_divisions(facts: Facts) -> Found | None:
         return None
     waste = Waste(dict.fromkeys(_PIPES["fp64"], part * (1 - 1 / FP64_DIVISION_INST)))
     source = "thread instructions by opcode"
-    return Found(
+    return FindingDraft(
         evidence=(
             Evidence("divisions", float(divisions), "operations", source),
             Evidence(
@@ -89,7 +89,7 @@ _SLOW_FP64 = 4
 """Chips for HPC do fp64 at 1/2 of fp32, the others at 1/32 or 1/64."""
 
 
-def slow_fp64(facts: Facts) -> Found | None:
+def slow_fp64(facts: Facts) -> FindingDraft | None:
     """Say that the kernel does fp64 arithmetic on a chip with few fp64 units."""
     work = facts.pipes.get("fp64")
     counted = work.amount if work is not None else None
@@ -119,7 +119,7 @@ def slow_fp64(facts: Facts) -> Found | None:
         said = f"{said} and {keep} pipe {percent(busy[top])} busy"
     severity = weigh(facts, waste)
     full = top is not None and busy[top] >= facts.limits.bound_share
-    return Found(
+    return FindingDraft(
         evidence=tuple(evidence),
         move=f"use fp32 where accuracy allows: {said}; a literal without `f` turns a whole expression into double",
         waste=waste,
@@ -128,7 +128,7 @@ def slow_fp64(facts: Facts) -> Found | None:
     )
 
 
-def tensor_cores_unused(facts: Facts) -> Found | None:
+def tensor_cores_unused(facts: Facts) -> FindingDraft | None:
     """Say that work that looks like a matrix product fills the fp32 pipe of a chip whose tensor cores are unused."""
     busy = facts.shares.get("fp32")
     if busy is None or not could_use_tensor_cores(facts.kernel, facts.pipes, facts.limits):
@@ -138,7 +138,7 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
         return None
     dtype = "tf32" if "tf32" in roofs else max(roofs, key=roofs.__getitem__)
     name = "TF32" if dtype == "tf32" else dtype
-    return Found(
+    return FindingDraft(
         evidence=(
             Evidence("fp32_share", busy, "share", facts.pipes["fp32"].source),
             Evidence("tensor_roof_over_fp32", roofs[dtype], "x", f"tensor_{dtype} peak / fp32 peak"),
@@ -151,7 +151,7 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     )
 
 
-def debug_build(facts: Facts) -> Found | None:
+def debug_build(facts: Facts) -> FindingDraft | None:
     """Say that the code looks as if it was compiled without optimisation."""
     opcodes = facts.kernel.warp_opcodes
     every = sum(opcodes.values())
@@ -161,7 +161,7 @@ def debug_build(facts: Facts) -> Found | None:
     if moves < facts.limits.contributing_share or local < facts.limits.negligible_share:
         return None
     source = "sass__inst_executed_per_opcode_with_modifier_all"
-    return Found(
+    return FindingDraft(
         evidence=(Evidence("moves", moves, "share", source), Evidence("local memory", local, "share", source)),
         move=f"profile a release build, as this looks like one with `-G`: {percent(moves)} of its instructions move "
         f"registers, {percent(local)} go to local memory",
@@ -178,7 +178,7 @@ def _integer_divisions(opcodes: Mapping[str, int]) -> float:
     return float(sum(n for opcode, n in opcodes.items() if opcode.startswith("I2F") and ".RP" in opcode))
 
 
-def integer_divisions(facts: Facts) -> Found | None:
+def integer_divisions(facts: Facts) -> FindingDraft | None:
     """Say that many of the instructions divide integers."""
     opcodes = facts.kernel.warp_opcodes
     divisions, every = _integer_divisions(opcodes), sum(opcodes.values())
@@ -195,7 +195,7 @@ def integer_divisions(facts: Facts) -> Found | None:
         }
     )
     source = "sass__inst_executed_per_opcode_with_modifier_all"
-    return Found(
+    return FindingDraft(
         evidence=(
             Evidence("integer divisions", divisions, "divisions", source),
             Evidence(
@@ -213,7 +213,7 @@ def integer_divisions(facts: Facts) -> Found | None:
     )
 
 
-def conversions(facts: Facts) -> Found | None:
+def conversions(facts: Facts) -> FindingDraft | None:
     """Say that much of the instructions convert values between types."""
     opcodes = facts.kernel.warp_opcodes
     every = sum(opcodes.values())
@@ -226,7 +226,7 @@ def conversions(facts: Facts) -> Found | None:
         executed(opcodes, ("I2F", "F2I", "F2F", "FRND", "MUFU")) or 1
     )
     waste = Waste({"issue": part, "xu": on_xu})
-    return Found(
+    return FindingDraft(
         evidence=(Evidence("conversions", part, "share", "sass__inst_executed_per_opcode_with_modifier_all"),),
         move="convert fewer values, keeping operands in one type through the loop or converting packed pairs: "
         f"{percent(part)} of its instructions are conversions, most of them {most}",
@@ -242,7 +242,7 @@ _GENERATORS = "curand_kernel.h"
 """The file of cuRAND that both starts generators and steps them: a step is a few instructions, a start thousands."""
 
 
-def curand_init(facts: Facts) -> Found | None:
+def curand_init(facts: Facts) -> FindingDraft | None:
     """Say that much of the time goes into starting random number generators."""
     grains: dict[str, float] = {}
     by_file = 0.0
@@ -258,7 +258,7 @@ def curand_init(facts: Facts) -> Found | None:
     place = (
         "cuRAND's `curand_init`" if is_named else f"lines of cuRAND's `{_GENERATORS}`, of which `curand_init` is most"
     )
-    return Found(
+    return FindingDraft(
         evidence=(Evidence("samples in curand_init", part, "share", "samples of the program counter"),),
         move="start each generator with a seed of its own and sequence 0 (`curand_init(seed + thread, 0, 0, &state)`), "
         f"or use Philox, which skips ahead at no cost, or keep the states: {percent(part)} of the samples are in "

@@ -14,29 +14,34 @@ from rooflens.format import percent, significant
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.cost import LATENCY, Waste, weigh
-from rooflens.model.findings.rule import FindingRule, Found
+from rooflens.model.findings.rule import FindingDraft, FindingRule
 from rooflens.model.findings.stalls import instructions_a_warp
 from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import WIDEST_BYTES, executed
 from rooflens.model.verdict.facts import Facts
 
-_LOADS = ("long_scoreboard", "lg_throttle")
+_LOAD_STALLS = ("long_scoreboard", "lg_throttle")
 
 
-def passed_through_global(facts: Facts) -> Found | None:
+def passed_through_global(facts: Facts) -> FindingDraft | None:
     """Say that the threads of a block pass values to each other through global memory, barrier by barrier."""
     sectors, fetched = facts.counter("global_load_sectors"), _fetched_bytes(facts)
     waiting = facts.stall_shares.get("barrier", 0.0)
-    if facts.kernel.own_smem_bytes != 0 or not sectors or fetched is None or not facts.counter("global_store_requests"):
+    if (
+        facts.kernel.program_smem_bytes != 0
+        or not sectors
+        or fetched is None
+        or not facts.counter("global_store_requests")
+    ):
         return None
     part = 1 - fetched / (sectors * SECTOR_BYTES)
     if waiting < facts.limits.negligible_share or part < facts.limits.limiting_waste_share:
         return None
     # A waiting kernel waits for these loads, however busy the units on their way are.
     parts = {"l2": part, "l1": part} if facts.limiter is not None else {}
-    waste = Waste(parts, waits=part, stalls=_LOADS)
-    return Found(
+    waste = Waste(parts, waits=part, stalls=_LOAD_STALLS)
+    return FindingDraft(
         evidence=(
             Evidence("loaded again", part, "share", "1 - bytes that miss L2 / bytes that loads touch"),
             Evidence("barrier stalls", waiting, "share", "samples or cycles of the warps"),
@@ -88,7 +93,7 @@ class _Reduction(Struct, frozen=True):
 
 def _reduction(facts: Facts) -> _Reduction | None:
     """Recognize a reduction: each thread has one value in shared memory, and a block stores one."""
-    threads, blocks, held = facts.counter("block_size"), facts.counter("grid_size"), facts.kernel.own_smem_bytes
+    threads, blocks, held = facts.counter("block_size"), facts.counter("grid_size"), facts.kernel.program_smem_bytes
     if not threads or not blocks or threads <= WARP_THREADS or held is None:
         return None
     value = next((value for value in _VALUES if abs(held / threads / value - 1) <= facts.limits.noise_share), None)
@@ -116,12 +121,12 @@ def _stores_one_value(facts: Facts, value: float, blocks: float) -> bool:
     return is_one and l2 is not None and dram is not None and l2 < dram
 
 
-def few_elements(facts: Facts) -> Found | None:
+def few_elements(facts: Facts) -> FindingDraft | None:
     """Say that each thread loads few elements for all the steps in which its block reduces them."""
     block = _reduction(facts)
     if block is None or block.elements is None or block.elements.value >= facts.limits.several:
         return None
-    return _found(
+    return _weighed(
         facts,
         Waste(dict.fromkeys(_TREE_UNITS, 0.5), waits=0.5, stalls=_TREE_STALLS),
         (block.elements,),
@@ -131,7 +136,7 @@ def few_elements(facts: Facts) -> Found | None:
     )
 
 
-def reduction_without_shuffles(facts: Facts) -> Found | None:
+def reduction_without_shuffles(facts: Facts) -> FindingDraft | None:
     """Say that the last steps of a block's reduction are within one warp, yet go through shared memory."""
     block = _tree(facts)
     if block is None:
@@ -140,7 +145,7 @@ def reduction_without_shuffles(facts: Facts) -> Found | None:
     # Half of the warps take part in the first step, half of these in the next, and one warp in each of the last.
     accesses = warps + _ACCESSES_A_STEP * (warps - 1 + _WARP_STEPS)
     part = (_ACCESSES_A_STEP - _SHUFFLES_A_STEP) * _WARP_STEPS / accesses
-    return _found(
+    return _weighed(
         facts,
         Waste(dict.fromkeys(("l1", "smem", "lsu", "mio"), part), waits=_of_last_warp(block), stalls=_TREE_STALLS),
         _of_steps(block),
@@ -149,7 +154,7 @@ def reduction_without_shuffles(facts: Facts) -> Found | None:
     )
 
 
-def barriers_in_last_warp(facts: Facts) -> Found | None:
+def barriers_in_last_warp(facts: Facts) -> FindingDraft | None:
     """Say that the last steps of a block's reduction need no barrier."""
     block = _tree(facts)
     if block is None:
@@ -158,7 +163,7 @@ def barriers_in_last_warp(facts: Facts) -> Found | None:
     if opcodes and executed(opcodes, ("BAR",)) < block.steps * warps_of(block.threads) * blocks:
         return None
     parts = dict.fromkeys(_TREE_UNITS, _spared_by_leaving(block))
-    return _found(
+    return _weighed(
         facts,
         Waste(parts, waits=_of_last_warp(block), stalls=("barrier",)),
         _of_steps(block),
@@ -197,12 +202,12 @@ def _of_steps(block: _Reduction) -> tuple[Evidence, ...]:
     return *numbers, Evidence("steps in one warp", _of_last_warp(block), "share", "5 / log2(threads)")
 
 
-def _found(facts: Facts, waste: Waste, evidence: tuple[Evidence, ...], move: str) -> Found:
+def _weighed(facts: Facts, waste: Waste, evidence: tuple[Evidence, ...], move: str) -> FindingDraft:
     """Weigh the cost of the steps; if neither a full unit nor stalls show it, they are assumed to cost something."""
     severity = weigh(facts, waste)
     is_unknown = not facts.kernel.stalls and not facts.stall_shares and not facts.at_roof
     is_delivering = facts.limiter is not None and facts.limiter.resource in _TREE_UNITS
-    return Found(
+    return FindingDraft(
         evidence=evidence,
         move=move,
         waste=waste,
@@ -212,7 +217,7 @@ def _found(facts: Facts, waste: Waste, evidence: tuple[Evidence, ...], move: str
     )
 
 
-def few_bytes_in_flight(facts: Facts) -> Found | None:
+def few_bytes_in_flight(facts: Facts) -> FindingDraft | None:
     """Say that each thread loads little while DRAM, the busiest unit, is not full, if no stall was measured."""
     side, waves = facts.memory, facts.counter("waves")
     if side is None or side.resource != "dram" or facts.at_roof or facts.stall_shares or facts.full_for_a_while:
@@ -225,7 +230,7 @@ def few_bytes_in_flight(facts: Facts) -> Found | None:
     if side.share < facts.limits.contributing_share or (fill or SECTOR_BYTES) < SECTOR_BYTES / 2:
         return None
     idle = max(0.0, 1 - side.share / facts.limits.copy_share)
-    return Found(
+    return FindingDraft(
         evidence=(
             Evidence("bytes loaded per thread", each, "B", "bytes of the sectors of global loads / threads"),
             Evidence("DRAM busy", side.share, "share", facts.levels["dram"].source or "dram__throughput"),

@@ -45,39 +45,39 @@ def find_what_it_does(kernel: Kernel) -> Does:
     return Does(sources=mapping_of(tuple(told.sources.items())), **told.fields)  # type: ignore[arg-type]
 
 
-def _by_code(told: _Fields, kernel: Kernel) -> None:
+def _by_code(fields: _Fields, kernel: Kernel) -> None:
     by_share = sorted(loops_of(kernel.inside), key=partial(share_of, kernel.inside), reverse=True)
     bodies = [loop.anatomy for loop in by_share if loop.anatomy is not None]
     # What an epilogue stages is not what the products wait for.
     staged = [body for body in bodies if body.stages is not None]
     if longest := next((body for body in staged if body.is_matrix), next(iter(staged), None)):
-        told.tell("stages", longest.stages, _CODE)
-        told.tell("waits_for_oldest", bool(longest.groups_left), _CODE)
-    told.tell(
+        fields.tell("stages", longest.stages, _CODE)
+        fields.tell("waits_for_oldest", bool(longest.groups_left), _CODE)
+    fields.tell(
         "products_left", next((one.products_left for one in bodies if one.products_left is not None), None), _CODE
     )
     body = main_product(kernel.inside)
     if body is None:
         return
-    told.tell("results", body.results, _CODE)
+    fields.tell("results", body.results, _CODE)
     widths = {width: count for width, count in body.global_loads.items() if count}
-    told.tell("load_bytes", max(widths, default=None), _CODE)
+    fields.tell("load_bytes", max(widths, default=None), _CODE)
 
 
-def _by_opcodes(told: _Fields, kernel: Kernel, opcodes: Mapping[str, int]) -> None:
+def _by_opcodes(fields: _Fields, kernel: Kernel, opcodes: Mapping[str, int]) -> None:
     copies = tuple(name for code, name in COPIES.items() if any(one.startswith(code) for one in opcodes))
-    told.tell("copies", copies, _OPCODES)
-    told.tell("products", _products(opcodes), _OPCODES)
-    told.tell("specialised", any(one.startswith("USETMAXREG") for one in opcodes), _OPCODES)
+    fields.tell("copies", copies, _OPCODES)
+    fields.tell("products", _products(opcodes), _OPCODES)
+    fields.tell("specialised", any(one.startswith("USETMAXREG") for one in opcodes), _OPCODES)
     ways = (("shuffles", _SHUFFLES), ("barriers", ("BAR.", "BAR")), ("atomics", _ATOMICS))
-    told.tell(
+    fields.tell(
         "reduces_by", tuple(way for way, codes in ways if any(one.startswith(codes) for one in opcodes)), _OPCODES
     )
     loads = [one for one in opcodes if one.startswith(("LDG", "LD."))]
     widths = [int(found[1]) // 8 if (found := _WIDTH.search(one)) else WORD_BYTES for one in loads]
-    told.tell("load_bytes", max(widths, default=None), _OPCODES)
+    fields.tell("load_bytes", max(widths, default=None), _OPCODES)
     is_older = any(map(is_matrix, opcodes)) and not any(map(is_newest_product, opcodes))
-    told.tell("older_products", has_newer_instruction(kernel) and is_older, _OPCODES)
+    fields.tell("older_products", has_newer_instruction(kernel) and is_older, _OPCODES)
 
 
 def _products(opcodes: Mapping[str, int]) -> str:
@@ -97,15 +97,15 @@ def _products(opcodes: Mapping[str, int]) -> str:
     return {"FFMA": "FMA fp32", "DFMA": "FMA fp64", "HFMA2": "FMA fp16"}[most] if scalar[most] else ""
 
 
-def _by_counters(told: _Fields, kernel: Kernel) -> None:
+def _by_counters(fields: _Fields, kernel: Kernel) -> None:
     counters = kernel.counters
-    if "products" not in told.fields and has_matrix_work(kernel):
-        told.tell("products", "tensor cores", _COUNTERS)
-    own = kernel.own_smem_bytes
-    told.tell("tile_bytes", own, _LAUNCH)
-    told.tell("registers", counters.get("registers_per_thread"), _LAUNCH)
+    if "products" not in fields.fields and has_matrix_work(kernel):
+        fields.tell("products", "tensor cores", _COUNTERS)
+    own = kernel.program_smem_bytes
+    fields.tell("tile_bytes", own, _LAUNCH)
+    fields.tell("registers", counters.get("registers_per_thread"), _LAUNCH)
     lanes = counters.get("threads_per_inst")
-    told.tell("lanes", None if lanes is None else min(float(WARP_THREADS), lanes), _COUNTERS)
+    fields.tell("lanes", None if lanes is None else min(float(WARP_THREADS), lanes), _COUNTERS)
     blocks, sms, waves = (counters.get(name) for name in ("grid_size", "sm_count", "waves"))
     is_whole = blocks is not None and bool(sms) and blocks % (sms or 1.0) == 0 and (waves or 2.0) <= 1
-    told.tell("persistent", is_whole or None, _LAUNCH)
+    fields.tell("persistent", is_whole or None, _LAUNCH)

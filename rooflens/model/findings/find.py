@@ -19,7 +19,7 @@ from rooflens.model.findings.loops import LOOPS, most_of_one_loop
 from rooflens.model.findings.memory import ATOMICS, MEMORY
 from rooflens.model.findings.nvidia import nvidia_rules
 from rooflens.model.findings.reuse import REUSE
-from rooflens.model.findings.rule import FindingRule, Found, Holdings, held_of, holdings_of, weighed
+from rooflens.model.findings.rule import FindingDraft, FindingRule, Holdings, held_of, holdings_of, weighed
 from rooflens.model.findings.stalls import STALLED, largest_wait, long_waits
 from rooflens.model.hotspots import STALL, caller_of
 from rooflens.model.records import Finding, Gain, Inside, MoveKind, Place, Severity, held_once
@@ -60,7 +60,7 @@ def find_findings(kernels: Sequence[Facts]) -> list[tuple[Finding, ...]]:
             find = rule.find
             for facts, own in members:
                 if (result := find(facts)) is not None:
-                    own.append(_finding(facts, rule, result))
+                    own.append(_judged_finding(facts, rule, result))
     return [_ranked(*each) for each in zip(kernels, findings, known, strict=True)]
 
 
@@ -75,12 +75,12 @@ def _that_can_tell(holdings: Holdings) -> tuple[tuple[FindingRule, ...], frozens
 def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[Finding, ...]:
     """Sort findings, including the kernel's waits and NVIDIA's results; if there are too many, some become notes."""
     findings += [
-        _finding(facts, rule, result)
+        _judged_finding(facts, rule, result)
         for rule in long_waits(facts.stall_shares, facts.limits.dominant_stall)
         if (result := rule.find(facts)) is not None
     ]
     if facts.bound == "latency" and all(finding.severity == "note" for finding in findings):
-        findings += [_finding(facts, *wait) for wait in (largest_wait(facts),) if wait is not None]
+        findings += [_judged_finding(facts, *wait) for wait in (largest_wait(facts),) if wait is not None]
     if facts.kernel.rules:
         findings += nvidia_rules(facts, {finding.id for finding in findings}, _that_can_tell(holdings)[1])
     ranked = sorted(findings, key=lambda finding: _rank(finding, facts.limits.untold_gain))
@@ -102,25 +102,25 @@ def _rank(finding: Finding, untold_gain: float) -> tuple[int, bool, float, bool]
     return _ORDER.index(finding.severity), finding.id == NVIDIA_RULE, -gain, is_wait
 
 
-def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
+def _judged_finding(facts: Facts, rule: FindingRule, draft: FindingDraft) -> Finding:
     """Work out the gain of a finding; the time never falls below what the move leaves unchanged."""
     library, time_ns = facts.library, facts.kernel.duration_ns
-    is_told, found = found.severity is not None or found.waste is not None, weighed(facts, found)
-    factor = None if found.gain is None else max(1.0, min(found.gain, *_most_left(facts, found)))
-    severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
-    unit = next_unit(facts, found.waste) if severity != "note" and found.waste is not None else None
+    is_told, draft = draft.severity is not None or draft.waste is not None, weighed(facts, draft)
+    factor = None if draft.gain is None else max(1.0, min(draft.gain, *_most_left(facts, draft)))
+    severity = draft.severity or _severity(facts, draft.bears_on, draft.whole or factor)
+    unit = next_unit(facts, draft.waste) if severity != "note" and draft.waste is not None else None
     is_small = factor is not None and factor < 1 + facts.limits.noise_share
     if is_small and unit is None and (severity == "contributes" or not is_told):
         severity = "note"  # what others measured it by leaves less of it than runs differ by
     # Behind a side that was not measured, and may be full, a wait ends where nobody knows; few blocks fill nothing.
-    is_open = facts.bound == "latency" and LATENCY in found.bears_on and bool(facts.or_bound) and rule.kind != "blocks"
-    is_guess = found.confidence == "low" or is_open
+    is_open = facts.bound == "latency" and LATENCY in draft.bears_on and bool(facts.or_bound) and rule.kind != "blocks"
+    is_guess = draft.confidence == "low" or is_open
     gain = (
         None
         if factor is None or severity == "note" or factor < 1 + facts.limits.noise_share or is_guess
-        else Gain(factor, time_ns / factor if time_ns is not None else None, changes=found.changes)
+        else Gain(factor, time_ns / factor if time_ns is not None else None, changes=draft.changes)
     )
-    move = found.move
+    move = draft.move
     if unit is not None:
         label, first = (
             resource_label(one, facts.kernel.gpu) for one in (unit, facts.limiter and facts.limiter.resource)
@@ -131,14 +131,14 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         id=rule.id,
         title=rule.title,
         severity=severity,
-        evidence=tuple(map(held_once, found.evidence)),
-        move=held_once(move if library is None else _of_library(library, move, found.kind or rule.kind)),
-        kind=(found.kind or rule.kind) if library is None else "library",
+        evidence=tuple(map(held_once, draft.evidence)),
+        move=held_once(move if library is None else _of_library(library, move, draft.kind or rule.kind)),
+        kind=(draft.kind or rule.kind) if library is None else "library",
         gain=gain,
-        where=_in_program(facts.kernel.inside, found.where),
-        confidence=found.confidence,
-        cost=cost_of(facts, found.waste, found.bears_on, factor),
-        limiters=found.limiters,
+        where=_in_program(facts.kernel.inside, draft.where),
+        confidence=draft.confidence,
+        cost=cost_of(facts, draft.waste, draft.bears_on, factor),
+        limiters=draft.limiters,
     )
     return held_once(finding)
 
@@ -150,7 +150,7 @@ def _in_program(inside: Inside | None, where: tuple[Place, ...]) -> tuple[Place,
     return tuple(replace(place, caller=caller_of(inside, place.hotspot)) for place in where)
 
 
-def _most_left(facts: Facts, found: Found) -> Iterator[float]:
+def _most_left(facts: Facts, draft: FindingDraft) -> Iterator[float]:
     """Yield how much faster each thing allows that a move leaves as it is.
 
     These are the units that it takes no work from, one that is at least so busy by what is known to pass it among them,
@@ -158,16 +158,16 @@ def _most_left(facts: Facts, found: Found) -> Iterator[float]:
     limit.
     """
     time_ns, limit = facts.kernel.duration_ns, facts.limit
-    shares, spared = facts.shares, found.bears_on
+    shares, spared = facts.shares, draft.bears_on
     yield from (1 / share for unit, share in shares.items() if share and unit not in spared)
     for side in facts.sides:
         if side.resource is not None and side.share and side.resource not in shares and side.resource not in spared:
             yield 1 / side.share
-    if (most := most_of_one_loop(facts, found.where)) is not None:
+    if (most := most_of_one_loop(facts, draft.where)) is not None:
         yield most
     if time_ns is not None:
         yield time_ns / facts.limits.shortest_launch_ns
-    if limit.proven and limit.over_floor is not None and found.changes is None:
+    if limit.proven and limit.over_floor is not None and draft.changes is None:
         yield limit.over_floor
 
 

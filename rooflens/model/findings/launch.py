@@ -12,7 +12,7 @@ from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
 from rooflens.model.findings.cost import IDLE, LATENCY, MOST_SPARED, WAITS, Waste, speedup, weigh
 from rooflens.model.findings.memory import accesses_of_l1, works_by_atomics
 from rooflens.model.findings.reuse import DELIVERY
-from rooflens.model.findings.rule import FindingRule, Found
+from rooflens.model.findings.rule import FindingDraft, FindingRule
 from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, stall
 from rooflens.model.hotspots import MOST_PLACES
 from rooflens.model.records import Evidence, Hotspot, Limiter, MoveKind, Place, Severity, ratio
@@ -42,12 +42,12 @@ _GRID = {"grid_size": "blocks", "sm_count": "SMs"}
 """What a grid is judged by, besides the part of the block slots that it fills: counter -> unit."""
 
 
-def short_kernel(facts: Facts) -> Found | None:
+def short_kernel(facts: Facts) -> FindingDraft | None:
     """Say that the kernel is as short as its launch."""
     time_ns = facts.kernel.duration_ns
     if time_ns is None or time_ns >= facts.limits.overhead_duration_ns:
         return None
-    return Found(
+    return FindingDraft(
         evidence=(facts.measured("duration_ns", "ns"),),
         move=f"fuse it with its neighbours, batch more work into it, or launch it from a CUDA graph: it runs "
         f"{duration(time_ns)}, no longer than a launch takes",
@@ -55,13 +55,13 @@ def short_kernel(facts: Facts) -> Found | None:
     )
 
 
-def launch_gaps(facts: Facts) -> Found | None:
+def launch_gaps(facts: Facts) -> FindingDraft | None:
     """Say that the GPU is idle around a launch of this kernel for longer than the kernel runs."""
     launch = facts.outside.waiting
     if launch is None:
         return None
     source = "a trace without the profiler, median of the launches"
-    return Found(
+    return FindingDraft(
         evidence=(
             Evidence("gap around a launch", launch.gap_ns, "ns", source),
             Evidence("duration of a launch", launch.time_ns, "ns", source),
@@ -73,7 +73,7 @@ def launch_gaps(facts: Facts) -> Found | None:
     )
 
 
-def small_grid(facts: Facts) -> Found | None:
+def small_grid(facts: Facts) -> FindingDraft | None:
     """Say that the grid has fewer blocks than the GPU holds at once."""
     waves, (blocks, sms) = facts.counter("waves"), (facts.counter(name) for name in _GRID)
     an_sm = ratio(blocks, sms)
@@ -104,7 +104,7 @@ def small_grid(facts: Facts) -> Found | None:
         if 0 < threads <= WARP_THREADS:
             how = f"spread the work over the GPU, as all of it runs in {count(int(threads), 'thread')}"
         words += f" (a block on every SM makes it at most {significant(1 / an_sm)} times as fast)"
-    return Found(
+    return FindingDraft(
         evidence=(*counted, *filled),
         move=f"{how}: {words}",
         bears_on=_IDLE_WAITS,
@@ -114,7 +114,7 @@ def small_grid(facts: Facts) -> Found | None:
     )
 
 
-def tail_wave(facts: Facts) -> Found | None:
+def tail_wave(facts: Facts) -> FindingDraft | None:
     """Say that the last wave of blocks does not fill the GPU, and SMs were measured idle."""
     waves, active = facts.counter("waves"), facts.kernel.active_part
     if waves is None or waves <= 1 or active is None or 1 - active < facts.limits.tail_idle_share:
@@ -132,7 +132,7 @@ def tail_wave(facts: Facts) -> Found | None:
     elif waste < facts.limits.quarter_share:
         severity = "note" if facts.at_roof else "contributes"
     do, kind, numbers, limiters = _fill_last_wave(facts, waves)
-    return Found(
+    return FindingDraft(
         evidence=(facts.measured("waves", "waves"), _idle(facts, idle), *numbers),
         move=f"{do}: of {significant(waves)} waves (a wave fills all SMs once) the last is {percent(rest)} full, and "
         f"SMs idle for {percent(idle)} of the time",
@@ -186,7 +186,7 @@ class _Uneven(Struct, frozen=True):
     evidence: Evidence
 
 
-_UNITS = {
+_BALANCED_UNITS = {
     key: (name, f"{key}_cycles_active_avg", f"{key}_cycles_active_max", f"{key}_cycles_elapsed_avg", otherwise)
     for key, name, otherwise in (
         ("sm", "SM", "elapsed_cycles"),
@@ -200,17 +200,17 @@ _UNITS = {
 _SM_UNITS, _MEMORY_UNITS = ("sm", "smsp", "l1"), ("l2", "dram")
 
 
-def _most_uneven(facts: Facts, units: tuple[str, ...], of_one: float = 1.0) -> _Uneven | None:
+def _most_uneven(facts: Facts, units: tuple[str, ...], units_at_work: float = 1.0) -> _Uneven | None:
     counters, sources, worst = facts.kernel.counters, facts.kernel.counter_sources, None
     for key in units:
-        name, mean_name, most_name, elapsed_name, otherwise = _UNITS[key]
+        name, mean_name, most_name, elapsed_name, otherwise = _BALANCED_UNITS[key]
         mean, most = counters.get(mean_name), counters.get(most_name)
         elapsed = counters.get(elapsed_name) or counters.get(otherwise)
         if not mean or not most or most < mean or not elapsed:
             continue
         source = f"{sources.get(most_name, most_name)} / {sources.get(mean_name, mean_name)}"
-        if of_one > 1:
-            mean, source = min(most, mean * of_one), f"{source} x blocks / SMs"
+        if units_at_work > 1:
+            mean, source = min(most, mean * units_at_work), f"{source} x blocks / SMs"
         waste = (1 - mean / most) * min(1.0, mean / elapsed)
         if worst is None or waste > worst.waste:
             evidence = Evidence(f"busiest {name} over the mean", most / mean, "x", source)
@@ -222,7 +222,7 @@ def _cost(facts: Facts, waste: float) -> Severity | None:
     return "note" if waste < facts.limits.little_share else None
 
 
-def load_imbalance(facts: Facts) -> Found | None:
+def load_imbalance(facts: Facts) -> FindingDraft | None:
     """Say that some SMs, or parts of them, work longer than others."""
     sms_a_block = max(1.0, ratio(facts.counter("sm_count"), facts.counter("grid_size")) or 1.0)
     worst = _most_uneven(facts, _SM_UNITS, sms_a_block)
@@ -230,7 +230,7 @@ def load_imbalance(facts: Facts) -> Found | None:
         return _tail_seen(facts) or _idle_seen(facts)
     if worst.waste < facts.limits.negligible_share:
         return _tail_seen(facts) or _empty_seen(facts)
-    return Found(
+    return FindingDraft(
         evidence=(worst.evidence,),
         move=f"split the work finer or schedule it dynamically: the busiest {worst.name} works "
         f"{significant(worst.ratio)}x as long as the average one",
@@ -240,12 +240,12 @@ def load_imbalance(facts: Facts) -> Found | None:
     )
 
 
-def _empty_seen(facts: Facts) -> Found | None:
+def _empty_seen(facts: Facts) -> FindingDraft | None:
     """Report the imbalance if SMs without a block explain all of it; `small_grid` gives their cost."""
     worst = _most_uneven(facts, _SM_UNITS)
     if worst is None or worst.waste < facts.limits.negligible_share:
         return None
-    return Found(
+    return FindingDraft(
         evidence=(worst.evidence,),
         move=f"launch a block for every SM: counting those without one, the busiest {worst.name} works "
         f"{significant(worst.ratio)}x as long as the average one",
@@ -254,7 +254,7 @@ def _empty_seen(facts: Facts) -> Found | None:
     )
 
 
-def _tail_seen(facts: Facts) -> Found | None:
+def _tail_seen(facts: Facts) -> FindingDraft | None:
     """Report it from the time series: a long tail in which ever fewer warps run."""
     phases = facts.phases
     if phases is None or phases.warps_in_tail is None:
@@ -266,7 +266,7 @@ def _tail_seen(facts: Facts) -> Found | None:
         Evidence("part of the run after the plateau", phases.tail, "share", "time series"),
         Evidence("warps in that part over those on the plateau", phases.warps_in_tail, "share", "time series"),
     )
-    return Found(
+    return FindingDraft(
         evidence=evidence,
         move=f"split the work finer or schedule it dynamically: for the last {percent(phases.tail)} of the run only "
         f"{percent(phases.warps_in_tail)} of the warps are left",
@@ -277,7 +277,7 @@ def _tail_seen(facts: Facts) -> Found | None:
     )
 
 
-def _idle_seen(facts: Facts) -> Found | None:
+def _idle_seen(facts: Facts) -> FindingDraft | None:
     """Report it from the mean SM alone: in a kernel that is not short it idles longer than the last wave explains."""
     waves, active, time_ns = facts.counter("waves"), facts.kernel.active_part, facts.kernel.duration_ns
     if waves is None or waves < 1 or active is None or time_ns is None or time_ns < facts.limits.short_duration_ns:
@@ -286,7 +286,7 @@ def _idle_seen(facts: Facts) -> Found | None:
     waste = idle - (tail_share(waves) or 0.0)
     if waste < facts.limits.little_share:
         return None
-    return Found(
+    return FindingDraft(
         evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
         move=f"split the work finer or schedule it dynamically: SMs are idle for {percent(idle)} of the time, more "
         f"than the last of {significant(waves)} waves explains, so some blocks take longer than others",
@@ -296,14 +296,14 @@ def _idle_seen(facts: Facts) -> Found | None:
     )
 
 
-def partition_imbalance(facts: Facts) -> Found | None:
+def partition_imbalance(facts: Facts) -> FindingDraft | None:
     """Say that some L2 slices or DRAM channels take more of the traffic than others."""
     worst = _most_uneven(facts, _MEMORY_UNITS)
     if worst is None or worst.waste < facts.limits.negligible_share:
         return None
     if worst.key == "l2" and works_by_atomics(facts):
         # Atomics on one address are done by one slice, one after the other: that they queue there shows in its cycles.
-        return Found(
+        return FindingDraft(
             evidence=(worst.evidence,),
             move="spread the atomics over more addresses, or reduce within the block first: the busiest L2 slice works "
             f"{significant(worst.ratio)}x as long as the average one, as where many threads update few addresses",
@@ -313,7 +313,7 @@ def partition_imbalance(facts: Facts) -> Found | None:
             confidence="medium",
             kind="atomics",
         )
-    return Found(
+    return FindingDraft(
         evidence=(worst.evidence,),
         move=f"pad the leading dimension or change the stride to spread the addresses: the busiest {worst.name} "
         f"works {significant(worst.ratio)}x as long as the average one",
@@ -323,7 +323,7 @@ def partition_imbalance(facts: Facts) -> Found | None:
     )
 
 
-def low_occupancy(facts: Facts) -> Found | None:
+def low_occupancy(facts: Facts) -> FindingDraft | None:
     """Say that the launch allows few warps on an SM, and what would allow more."""
     allowed = facts.counter("theoretical_occupancy")
     if allowed is None:
@@ -340,7 +340,7 @@ def low_occupancy(facts: Facts) -> Found | None:
     together = ", and all of these have to change together" if len(reasons) > 1 else ""
     more = min([1 / allowed, *(limit.more for limit in limits if limit.more)])
     move, kind = _either_way(facts, f"raise occupancy, now at most {percent(allowed)}{alone}{because}{together}")
-    return Found(
+    return FindingDraft(
         evidence=(
             facts.measured("theoretical_occupancy", "share"),
             *(number for limit in limits for number in limit.evidence),
@@ -355,7 +355,7 @@ def low_occupancy(facts: Facts) -> Found | None:
     )
 
 
-def _few_by_registers(facts: Facts) -> Found | None:
+def _few_by_registers(facts: Facts) -> FindingDraft | None:
     """Say the same by the registers of a thread alone, where the occupancy itself was not printed."""
     allowed = allowed_by_registers(facts.kernel)
     if not allowed or allowed >= facts.limits.full_occupancy_share or _is_full_by_design(facts):
@@ -367,7 +367,7 @@ def _few_by_registers(facts: Facts) -> Found | None:
     words = f"{used.value:.0f} registers per thread, in blocks of {block.value:.0f} threads, leave room for "
     words += f"{percent(allowed)} of the warps{fewer}"
     move, kind = _either_way(facts, f"raise occupancy: {words}")
-    return Found(
+    return FindingDraft(
         evidence=(Evidence("occupancy by registers", allowed, "share", "CUDA's occupancy arithmetic"), used, block),
         move=move,
         bears_on=WAITS,
@@ -419,7 +419,7 @@ def _has_no_more_blocks(facts: Facts) -> bool:
     return bool(limits and blocks and sms and blocks <= sms * limits[0][1])
 
 
-def _larger_blocks(facts: Facts) -> Found | None:
+def _larger_blocks(facts: Facts) -> FindingDraft | None:
     """Return whether more warps per block are the only way left to hide waits that every kernel has.
 
     The grid has no more blocks, and fills enough of the slots that its size is not the problem.
@@ -534,7 +534,7 @@ def _wider(facts: Facts, blocks: float, room: float) -> _Limit | None:
     return _Limit("carveout", words, numbers, ratio(min(most // block, room), blocks))
 
 
-def achieved_occupancy_gap(facts: Facts) -> Found | None:
+def achieved_occupancy_gap(facts: Facts) -> FindingDraft | None:
     """Say that far fewer warps are on an SM than the launch allows."""
     allowed, achieved = facts.counter("theoretical_occupancy"), facts.counter("achieved_occupancy")
     if not allowed or not achieved or allowed - achieved <= facts.limits.occupancy_gap_share:
@@ -577,7 +577,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
             "loop over several elements per thread, as blocks start and end often, or their warps end apart, while SMs "
         )
         fill += f"are even ({significant(even.value)}x the mean at most in {significant(waves)} waves)"
-    return Found(
+    return FindingDraft(
         evidence=tuple(evidence),
         move=f"{fill}: {held}"
         if fill
@@ -614,7 +614,7 @@ def allows_one_block(facts: Facts) -> bool:
     return bool(limits) and limits[0][1] == 1 and (threads or 0.0) > facts.limits.large_block_threads
 
 
-def thread_divergence(facts: Facts) -> Found | None:
+def thread_divergence(facts: Facts) -> FindingDraft | None:
     """Report instructions in which few of a warp's 32 threads work on average."""
     kernel, least, threads = facts.kernel, facts.limits.active_threads, None
     names = [name for name in ("threads_per_inst", "threads_on_per_inst") if facts.counter(name)]
@@ -646,7 +646,7 @@ def thread_divergence(facts: Facts) -> Found | None:
         if branches:
             evidence.append(facts.measured("divergent_branch_count", "branches"))
     waste = Waste(parts, serial=0.0 if by_block or switched_off else idle)
-    return Found(
+    return FindingDraft(
         evidence=tuple(evidence),
         move=move,
         waste=waste,
@@ -675,7 +675,7 @@ def _idle_places(facts: Facts) -> tuple[Place, ...]:
     )
 
 
-def partial_warps(facts: Facts) -> Found | None:
+def partial_warps(facts: Facts) -> FindingDraft | None:
     """Say that the threads of a block do not fill its warps."""
     threads = facts.kernel.block_threads
     if not threads or (fill := warp_fill(threads)) == 1:
@@ -688,7 +688,7 @@ def partial_warps(facts: Facts) -> Found | None:
     holds_back = facts.bound == "latency" and crowded and idle >= facts.limits.most_share
     is_alone = facts.bound == "latency" and blocks is not None and (blocks < sms if sms is not None else blocks == 1)
     beside: Severity = "contributes" if idle > facts.limits.most_share and facts.is_long else "note"
-    return Found(
+    return FindingDraft(
         evidence=(
             Evidence("block_size", float(threads), "threads", "launch__block_size"),
             Evidence("warp_fill", fill, "share", "threads / (32 x warps of a block)"),
@@ -729,7 +729,7 @@ BALANCE: tuple[FindingRule, ...] = (
         "balance",
         load_imbalance,
         (
-            *(_UNITS[key][1:3] for key in _SM_UNITS),
+            *(_BALANCED_UNITS[key][1:3] for key in _SM_UNITS),
             ("series",),
             *_IDLE_SMS,
         ),
@@ -739,7 +739,7 @@ BALANCE: tuple[FindingRule, ...] = (
         "imbalance between memory partitions",
         "pad",
         partition_imbalance,
-        tuple(_UNITS[key][1:3] for key in _MEMORY_UNITS),
+        tuple(_BALANCED_UNITS[key][1:3] for key in _MEMORY_UNITS),
     ),
 )
 OCCUPANCY: tuple[FindingRule, ...] = (

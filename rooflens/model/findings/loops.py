@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rooflens.format import percent
 from rooflens.model.findings.cost import LATENCY
-from rooflens.model.findings.rule import CODE, FindingRule, Found
+from rooflens.model.findings.rule import CODE, FindingDraft, FindingRule
 from rooflens.model.hotspots import MOST_PLACES
 from rooflens.model.records import Anatomy, Evidence, Hotspot, Inside, Loop, Place, ratio
 from rooflens.model.verdict.facts import Facts
@@ -27,7 +27,7 @@ def share_of(inside: Inside | None, loop: Loop) -> float:
 def main_product(inside: Inside | None) -> Anatomy | None:
     """Return the body of the loop with most multiply-adds; None if no loop has any, or no code was read."""
     multiplying = [loop for loop in loops_of(inside) if loop.anatomy is not None and loop.anatomy.multiply_adds]
-    most = max(multiplying, key=lambda loop: sum(loop.own_flop.values()), default=None)
+    most = max(multiplying, key=lambda loop: sum(loop.self_flop.values()), default=None)
     if most is None or most.anatomy is None or most.anatomy.is_matrix:
         return None
     return most.anatomy if share_of(inside, most) >= default_thresholds().little_share else None
@@ -56,7 +56,7 @@ def _fills_tiles(loop: Loop) -> bool:
     return bool(body.global_loads) and bool(body.stores) and bool(loop.own.get("shared_wavefronts"))
 
 
-def unoverlapped_loads(facts: Facts) -> Found | None:
+def unoverlapped_loads(facts: Facts) -> FindingDraft | None:
     """Say that warps load tiles in one loop and multiply in another, one after the other."""
     kernel, inside = facts.kernel, facts.kernel.inside
     every = loops_of(inside)
@@ -68,7 +68,7 @@ def unoverlapped_loads(facts: Facts) -> Found | None:
         return None
     where = sorted((place_of_loop(inside, loop) for loop in filling), key=lambda place: -place.share)
     by = "cp.async" if kernel.capability >= (8, 0) else "loads into registers"
-    return Found(
+    return FindingDraft(
         evidence=(
             Evidence("warps' time in loops that load tiles", loads, "share", _SOURCE),
             Evidence("warps' time in loops that multiply", products, "share", _SOURCE),

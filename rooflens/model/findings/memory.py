@@ -14,7 +14,7 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.counters.memory import NS_PER_S, WAVEFRONT_BYTES
 from rooflens.model.findings.cost import LATENCY, MOST_SPARED, Waste, speedup, stalled, weigh
-from rooflens.model.findings.rule import FindingRule, Found
+from rooflens.model.findings.rule import FindingDraft, FindingRule
 from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
@@ -60,17 +60,17 @@ class _Use(Struct, frozen=True):
     apart: bool = True
 
 
-def uncoalesced_global_load(facts: Facts) -> Found | None:
+def uncoalesced_global_load(facts: Facts) -> FindingDraft | None:
     """Say that global loads touch more sectors than the bytes they ask for would fill."""
     return _uncoalesced(facts, "load")
 
 
-def uncoalesced_global_store(facts: Facts) -> Found | None:
+def uncoalesced_global_store(facts: Facts) -> FindingDraft | None:
     """Say that global stores touch more sectors than the bytes they write would fill."""
     return _uncoalesced(facts, "store")
 
 
-def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
+def _uncoalesced(facts: Facts, side: _Side) -> FindingDraft | None:
     least, opcodes = facts.limits.little_share, facts.kernel.warp_opcodes
     if side == "store" and executed(opcodes, _ATOMIC) and not executed(opcodes, ("STG", "ST", THREAD_COPY)):
         return None  # the sectors are those of atomics
@@ -102,7 +102,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         hits = facts.counter("l1_hit_rate")
         if side == "load" and hits is not None and hits >= facts.limits.most_share:
             move += f"; or load 16 bytes at once per thread, as L1 serves {percent(hits)} of the sectors again"
-    return Found(
+    return FindingDraft(
         evidence=use.evidence,
         move=move,
         waste=waste,
@@ -388,7 +388,7 @@ class _Conflicts(Struct, frozen=True):
         return self.excess / self.wavefronts
 
 
-def bank_conflicts(facts: Facts) -> Found | None:
+def bank_conflicts(facts: Facts) -> FindingDraft | None:
     """Say that accesses to shared memory take more passes than their bytes would need."""
     measures, least = [*_conflicts(facts)], facts.limits.little_share
     conflicts = next((measure for measure in measures if measure.part >= least), None)
@@ -418,7 +418,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
             f"keep its shared-memory layout: {wasted} of the {passes} are replays, but each warp's addresses are free "
             "of conflicts, so these are collisions with other traffic"
         )
-    return Found(
+    return FindingDraft(
         evidence=tuple(evidence),
         move=move,
         waste=waste,
@@ -454,7 +454,7 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
         yield _Conflicts(wavefronts, excess / WAVEFRONT_BYTES, what, source, by_address=False)
 
 
-def _conflicts_alone(facts: Facts) -> Found | None:
+def _conflicts_alone(facts: Facts) -> FindingDraft | None:
     """Say that conflicts were counted where the accesses were not: by the cycles that they take, else by the warps.
 
     Each is a pass through L1's data stage, of which an SM has so many a cycle.
@@ -474,7 +474,7 @@ def _conflicts_alone(facts: Facts) -> Found | None:
         words = f"each warp meets {significant(each)} bank conflicts, in how many accesses was not counted"
     else:
         return None
-    return Found(
+    return FindingDraft(
         evidence=(Evidence("conflicts", total, "wavefronts", source), by),
         move=f"pad or swizzle shared memory: {words}",
         bears_on=frozenset({"smem", "l1", LATENCY}),
@@ -500,7 +500,7 @@ _ACCESSES_COUNTED = (
 """Counters of addresses: any of them separates uncoalesced accesses from bank conflicts."""
 
 
-def many_wavefronts(facts: Facts) -> Found | None:
+def many_wavefronts(facts: Facts) -> FindingDraft | None:
     """Say that a memory instruction takes more passes through L1 than any coalesced one, if nothing shows which."""
     kernel, counters = facts.kernel, facts.kernel.counters
     totals = ("load_sectors", "store_sectors", "shared_wavefronts")
@@ -525,7 +525,7 @@ def many_wavefronts(facts: Facts) -> Found | None:
     if each is None or 1 - _WIDEST_WAVEFRONTS / each < facts.limits.little_share:
         return None
     part = 1 - _WIDEST_WAVEFRONTS / each
-    has_smem = kernel.own_smem_bytes != 0
+    has_smem = kernel.program_smem_bytes != 0
     waste = Waste({"l1": part, "smem" if has_smem else "l2": part})
     severity = weigh(facts, waste)
     if (
@@ -541,7 +541,7 @@ def many_wavefronts(facts: Facts) -> Found | None:
     if works_in_shared_memory(kernel):
         kind = "pad"
         move = f"pad or swizzle shared memory, or let neighbouring threads use neighbouring addresses: {passes}"
-    return Found(
+    return FindingDraft(
         evidence=(Evidence("wavefronts_per_instruction", each, "wavefronts/instruction", source),),
         move=move,
         waste=waste,
@@ -562,7 +562,7 @@ def _taken_a_cycle(facts: Facts, share: str, otherwise: float = 0.0) -> float | 
     return taken * _LSU_EACH_CYCLE.get(facts.kernel.compute_capability or "", otherwise)
 
 
-def indexed_constants(facts: Facts) -> Found | None:
+def indexed_constants(facts: Facts) -> FindingDraft | None:
     """Say that constants are loaded with an index known only at run time, which fills the address pipe."""
     kernel, busy = facts.kernel, facts.shares.get("adu")
     loads, every = executed(kernel.warp_opcodes, {"LDC"}), sum(kernel.warp_opcodes.values())
@@ -581,7 +581,7 @@ def indexed_constants(facts: Facts) -> Found | None:
         evidence.append(Evidence("ADU", busy, "share", facts.pipes["adu"].source))
         words = f"{words} and keep the ADU {percent(busy)} busy"
     waste = Waste(parts)
-    return Found(
+    return FindingDraft(
         evidence=tuple(evidence),
         move="unroll the loop so that the index of its constants is one itself, or hold them in registers or shared "
         f"memory: {words}",
@@ -594,7 +594,7 @@ _PARAMETERS_BY_LOAD = (9, 0)
 """From here on compilers load parameters, too, and not only what is indexed."""
 
 
-def local_memory(facts: Facts) -> Found | None:
+def local_memory(facts: Facts) -> FindingDraft | None:
     """Say that part of the memory traffic is local memory."""
     kernel, counters = facts.kernel, facts.kernel.counters
     part, noun, source = local_part(kernel), "sectors", "sectors of local / of local and global memory"
@@ -627,7 +627,7 @@ def local_memory(facts: Facts) -> Found | None:
     words += [f"{si_of(one.value, one.unit)} are spills" for one in shown]
     cap = register_cap(kernel)
     is_cap_known = cap is not None and bool(registers)
-    return Found(
+    return FindingDraft(
         evidence=(Evidence("local_share", part, "share", source), *filled, *shown, *registers),
         move=_keep_in_registers(kernel, cap, ", ".join(words), spills=bool(shown) if spills else None),
         bears_on=waste.bears_on,
@@ -670,10 +670,10 @@ _TILES_BY_COPY = (9, 0)
 """From here on TMA copies tiles past the accesses whose addresses are looked at."""
 
 
-def _uncounted_local_memory(facts: Facts, filled: tuple[Evidence, ...]) -> Found:
+def _uncounted_local_memory(facts: Facts, filled: tuple[Evidence, ...]) -> FindingDraft:
     """Say that there is local memory, if only the used bytes of its sectors are known, as in a print."""
     words = f"{quantity(filled[0].value, '')} of 32 bytes of each of its sectors is used, and their number is not told"
-    return Found(
+    return FindingDraft(
         evidence=filled,
         move=_keep_in_registers(facts.kernel, register_cap(facts.kernel), words, spills=None),
         bears_on=frozenset({"l1", "l2", "dram"}),
@@ -699,22 +699,22 @@ def register_cap(kernel: Kernel) -> int | None:
     return min(MOST_REGISTERS, cap)
 
 
-def _keep_in_registers(kernel: Kernel, cap: int | None, said: str, *, spills: bool | None) -> str:
+def _keep_in_registers(kernel: Kernel, cap: int | None, words: str, *, spills: bool | None) -> str:
     """Choose the move by the spills or, if they are not counted (None), by the registers in use."""
     used = kernel.counters.get("registers_per_thread")
     if not used or cap is None:
-        return f"keep it in registers: {said}; keep fewer values live, and index arrays with constants"
+        return f"keep it in registers: {words}; keep fewer values live, and index arrays with constants"
     at_cap, registers = used > cap - SAME_REGISTERS, f"{used:.0f} registers per thread"
     if spills is False or (spills is None and not at_cap):
         raised = "" if at_cap else f", or raise launch bounds or `-maxrregcount` if they cap the {registers}"
         held = f" (it has {registers})" if at_cap else ""
-        return f"index arrays with constants, by unrolling the loops over them{raised}: {said}{held}"
+        return f"index arrays with constants, by unrolling the loops over them{raised}: {words}{held}"
     if not at_cap:
-        return f"raise launch bounds or `-maxrregcount`, which cap the {registers}: {said}"
+        return f"raise launch bounds or `-maxrregcount`, which cap the {registers}: {words}"
     if cap == MOST_REGISTERS:
-        return f"keep fewer values live, with smaller tiles or less unrolling: {said}, at {registers}, the most"
+        return f"keep fewer values live, with smaller tiles or less unrolling: {words}, at {registers}, the most"
     return (
-        f"use smaller blocks, or keep fewer values live: {said}, as blocks of {kernel.counters['block_size']:,.0f} "
+        f"use smaller blocks, or keep fewer values live: {words}, as blocks of {kernel.counters['block_size']:,.0f} "
         f"threads leave {cap} registers per thread, of which {used:.0f} are in use"
     )
 
@@ -722,7 +722,7 @@ def _keep_in_registers(kernel: Kernel, cap: int | None, said: str, *, spills: bo
 _OVER_LINK = {"host_read_rate": "are read from", "host_write_rate": "are written to"}
 
 
-def host_memory(facts: Facts) -> Found | None:
+def host_memory(facts: Facts) -> FindingDraft | None:
     """Say that the kernel works on data in the host's memory, over PCIe or NVLink-C2C."""
     flows = [flow for flow in (_host_flow(facts, "read"), _host_flow(facts, "write")) if flow is not None]
     if not flows or facts.kernel.compute_capability in SOC_CAPABILITIES:
@@ -745,7 +745,7 @@ def host_memory(facts: Facts) -> Found | None:
     peak = facts.levels["dram"].peak_bytes_per_s
     dram = facts.shares.get("dram", 0.0) + rate.value / peak if peak else 0.0
     left = max(dram, 1 - waiting if waiting else 0.0, *facts.shares.values(), 0.0)
-    return Found(
+    return FindingDraft(
         evidence=tuple(one for one in (rate, link, part) if one is not None),
         move="copy the data to the GPU before the launch, or prefetch it if it is managed; "
         f"leave on the host only what is used once, and read that in aligned rows of 128 bytes: {words}",
@@ -790,7 +790,7 @@ _ATOMIC = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
 _GLOBAL = frozenset({"LDG", "STG", "LD", "ST", THREAD_COPY}) | _ATOMIC
 
 
-def contended_atomics(facts: Facts) -> Found | None:
+def contended_atomics(facts: Facts) -> FindingDraft | None:
     """Say that atomics on global memory take up much of L2, or of the time that warps wait."""
     kernel, counters, limits = facts.kernel, facts.kernel.counters, facts.limits
     kinds = (("atomic_inst", "atomic instructions"), ("l2_atomic_sectors", "atomic sectors"))
@@ -823,7 +823,7 @@ def contended_atomics(facts: Facts) -> Found | None:
         severity = "note"
     elif (unit or 0.0) >= limits.bound_share or (on_l2 and (traffic or 0.0) >= limits.limiting_waste_share):
         severity = "limiter"
-    return Found(
+    return FindingDraft(
         evidence=tuple(evidence),
         move=f"reduce within the warp and the block before going to global memory: {said}",
         bears_on=frozenset({"l2", LATENCY}),
@@ -847,7 +847,7 @@ def works_by_atomics(facts: Facts) -> bool:
     return any((part or 0.0) >= facts.limits.little_share for part in parts)
 
 
-def _serialised_in_l2(facts: Facts) -> Found | None:
+def _serialised_in_l2(facts: Facts) -> FindingDraft | None:
     """Say that atomics may queue up, where none were counted: all SMs have work, and only L2 is at work for them.
 
     What is loaded or stored passes L1 as well, and what misses L2 goes to DRAM.
@@ -872,7 +872,7 @@ def _serialised_in_l2(facts: Facts) -> Found | None:
         return None
     if l2 < facts.limits.several * max(l1, dram):
         return None
-    return Found(
+    return FindingDraft(
         evidence=(
             Evidence("L2", l2, "share", "lts__throughput"),
             Evidence("L1", l1, "share", "l1tex__throughput"),

@@ -45,7 +45,7 @@ _COVERED: tuple[tuple[str, str, frozenset[str]], ...] = (
 _STALLS = re.compile(r"(\w+(?: \w+)*?)(?: Stalls?)?")
 
 
-def nvidia_rules(facts: Facts, found: Collection[str], looked: Collection[str]) -> tuple[Finding, ...]:
+def nvidia_rules(facts: Facts, finding_ids: Collection[str], looked: Collection[str]) -> tuple[Finding, ...]:
     """Return what NVIDIA's rules report beyond the findings, the highest estimates first.
 
     An estimate is the share of the time that would be saved, in per cent. None is a limiter, as nobody checked it. It
@@ -55,10 +55,10 @@ def nvidia_rules(facts: Facts, found: Collection[str], looked: Collection[str]) 
 
     Args:
         facts: Facts of the kernel, with its rule results.
-        found: IDs of the findings that it has.
+        finding_ids: IDs of the findings that it has.
         looked: IDs of the findings for which the report has enough data.
     """
-    rules = [rule for rule in facts.kernel.rules if rule.speedup_pct and not covered_by(rule) & set(found)]
+    rules = [rule for rule in facts.kernel.rules if rule.speedup_pct and not covered_by(rule) & set(finding_ids)]
     by_title: dict[str, Rule] = {}
     for rule in sorted(rules, key=lambda rule: -(rule.speedup_pct or 0.0)):
         by_title.setdefault(rule.title or rule.identifier, rule)

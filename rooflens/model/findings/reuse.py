@@ -14,7 +14,7 @@ from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.cost import Waste
 from rooflens.model.findings.loops import main_product, place_of_product
 from rooflens.model.findings.memory import access_bytes
-from rooflens.model.findings.rule import FindingRule, Found
+from rooflens.model.findings.rule import FindingDraft, FindingRule
 from rooflens.model.records import Anatomy, Bottleneck, Evidence, MoveKind, ratio
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import works_in_shared_memory
@@ -25,14 +25,14 @@ from rooflens.model.verdict.facts import Facts
 
 DELIVERY = frozenset({"l1", "smem", "lsu", "mio", "adu"})
 """Levels and pipes that bring operands to the threads: they carry less where a thread reuses what it holds."""
-_LOADS = frozenset({"LDG", "LD", "LDS", "LDC", THREAD_COPY})
+_LOAD_INSTRUCTIONS = frozenset({"LDG", "LD", "LDS", "LDC", THREAD_COPY})
 _A_RUNG = 0.5
 """Each step halves at least what is fetched a result: 2 x 2 results need half the operands of four single ones."""
 _A_STEP_OF_WARPS = 0.75
 """8 x 4 threads fetch 12 operands where a row of 32 threads fetches 33, but broadcasts spare most of those already."""
 
 
-def low_reuse(facts: Facts) -> Found | None:
+def low_reuse(facts: Facts) -> FindingDraft | None:
     """Say that the units that deliver operands are full while arithmetic waits, and name the next step of reuse."""
     limiter = facts.limiter
     if limiter is None or uses_tensor_cores(facts.kernel.warp_opcodes):
@@ -44,7 +44,7 @@ def low_reuse(facts: Facts) -> Found | None:
     return _by_pipes(facts, limiter) if "no_flop_counters" in facts.flags else _by_operations(facts, limiter)
 
 
-def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
+def _by_operations(facts: Facts, limiter: Bottleneck) -> FindingDraft | None:
     """Judge by the bytes that threads load for each multiply-add."""
     kernel = facts.kernel
     arithmetic = [pipe for pipe in facts.pipes.values() if pipe.is_arithmetic and pipe.unit == "FLOP" and pipe.amount]
@@ -63,7 +63,7 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
         return None
     body = main_product(kernel.inside)
     each = _fetched_bytes(body) if body is not None else delivered / fused
-    is_tiled = bool(body.shared_loads) if body is not None else kernel.own_smem_bytes != 0
+    is_tiled = bool(body.shared_loads) if body is not None else kernel.program_smem_bytes != 0
     is_narrow = _has_narrow_loads(body) if body is not None else _is_narrow(kernel.warp_opcodes)
     # Once threads reuse operands as well as they can, with wide loads, the next step is sharing them within a warp.
     is_wide = (is_tiled if body is not None else bool(executed(kernel.warp_opcodes, {"LDS"}))) and not is_narrow
@@ -82,12 +82,12 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
         kind = "wide"
     of_warps = "arrange the threads of a warp as a tile, such as 8 x 4, so that they share what they load"
     from_shared = " from shared memory" if kind == "wide" else ""
-    move = f"{of_warps if is_last else _STEPS[kind]}{from_shared}: {full}"
+    move = f"{of_warps if is_last else _MOVES[kind]}{from_shared}: {full}"
     spared = 1 - _A_STEP_OF_WARPS if is_last else _A_RUNG
     parts = dict.fromkeys(DELIVERY, spared)
-    loads, every = executed(kernel.warp_opcodes, _LOADS), sum(kernel.warp_opcodes.values())
+    loads, every = executed(kernel.warp_opcodes, _LOAD_INSTRUCTIONS), sum(kernel.warp_opcodes.values())
     parts["issue"] = spared * loads / every if every and not is_last else 0.0
-    return Found(
+    return FindingDraft(
         evidence=(
             Evidence("bytes per multiply-add", each, "bytes/multiply-add", "bytes loaded / (FLOP / 2)"),
             Evidence("arithmetic", share, "share", arithmetic[0].source),
@@ -105,7 +105,7 @@ _MULTIPLIERS = ("fma", "fp64_pipe")
 """Pipes that multiply and add: busy ones are arithmetic, or index arithmetic, where no operations are counted."""
 
 
-def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
+def _by_pipes(facts: Facts, limiter: Bottleneck) -> FindingDraft | None:
     """Judge by the shares of pipes if no operations are counted: L1 serves again what comes from L2."""
     kernel = facts.kernel
     busy = {name: share for name in _MULTIPLIERS if (share := facts.shares.get(name)) is not None}
@@ -120,12 +120,12 @@ def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
     full = f"{unit_label(limiter, kernel.gpu)} is {percent(limiter.share)} busy while the "
     full += f"{resource_label(pipe)} is {percent(busy[pipe])} busy, and the path from L2 to the SMs {percent(refilled)}"
     kind: MoveKind = "tile" if works_in_shared_memory(kernel) is False else "results"
-    return Found(
+    return FindingDraft(
         evidence=(
             Evidence("arithmetic pipe", busy[pipe], "share", facts.pipes[pipe].source),
             Evidence("refill path", refilled, "share", "l1tex__m_xbar2l1tex_read_sectors, else lts__throughput"),
         ),
-        move=f"{_STEPS[kind]}: {full}",
+        move=f"{_MOVES[kind]}: {full}",
         waste=Waste(dict.fromkeys(DELIVERY, _A_RUNG)),
         confidence="medium",
         severity="limiter",
@@ -133,7 +133,7 @@ def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
     )
 
 
-_STEPS: Mapping[MoveKind, str] = {
+_MOVES: Mapping[MoveKind, str] = {
     # A tile alone moves the loads to shared memory, which uses the same slots and passes of L1.
     "tile": "tile it in shared memory, so that a block loads each value once, and compute several results per thread",
     "results": "let each thread compute several results, such as 2 x 2, from what it loads",
@@ -141,7 +141,7 @@ _STEPS: Mapping[MoveKind, str] = {
 }
 
 
-def _by_requests(facts: Facts, limiter: Bottleneck) -> Found | None:
+def _by_requests(facts: Facts, limiter: Bottleneck) -> FindingDraft | None:
     """Judge by the number of loads per stored value, if only NVIDIA's per cent of the SM is known."""
     kernel, counters = facts.kernel, facts.kernel.counters
     names = ("global_load_requests", "global_store_requests", "global_load_sectors", "grid_size", "block_size")
@@ -154,17 +154,17 @@ def _by_requests(facts: Facts, limiter: Bottleneck) -> Found | None:
     if results < 1 or each < 2 * facts.limits.several:
         return None
     kind: MoveKind = "results"
-    if kernel.own_smem_bytes == 0 and not counters.get("smem_conflict_bytes"):
+    if kernel.program_smem_bytes == 0 and not counters.get("smem_conflict_bytes"):
         kind = "tile"
     elif results >= facts.limits.several and width <= WARP_THREADS * WORD_BYTES / SECTOR_BYTES:
         kind = "wide"
-    return Found(
+    return FindingDraft(
         evidence=(
             Evidence("loads a result", each, "loads/store", "requests of global loads / of global stores"),
             Evidence("results per thread", results, "stores/thread", "requests of global stores / warps"),
             Evidence("bytes loaded over DRAM's", again, "x", "sectors of global loads x 32 / bytes of DRAM"),
         ),
-        move=f"{_STEPS[kind]}: a thread loads {significant(each)} values for each of the {significant(results)} that "
+        move=f"{_MOVES[kind]}: a thread loads {significant(each)} values for each of the {significant(results)} that "
         f"it stores, {significant(again)}x the bytes of DRAM, and the SM is {percent(limiter.share)} busy",
         confidence="medium",
         severity="limiter",
@@ -173,7 +173,7 @@ def _by_requests(facts: Facts, limiter: Bottleneck) -> Found | None:
 
 
 def _loaded_bytes(opcodes: Mapping[str, int]) -> float:
-    return float(sum(n * access_bytes(op) for op, n in opcodes.items() if op.partition(".")[0] in _LOADS))
+    return float(sum(n * access_bytes(op) for op, n in opcodes.items() if op.partition(".")[0] in _LOAD_INSTRUCTIONS))
 
 
 def _fetched_bytes(body: Anatomy) -> float:

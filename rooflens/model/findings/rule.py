@@ -13,7 +13,7 @@ from rooflens.model.records import Confidence, Evidence, Kernel, Limiter, MoveKi
 from rooflens.model.verdict.facts import Facts
 
 
-class Found(Struct, frozen=True):
+class FindingDraft(Struct, frozen=True):
     """What a rule found.
 
     Attributes:
@@ -42,16 +42,16 @@ class Found(Struct, frozen=True):
     limiters: tuple[Limiter, ...] = ()
 
 
-def weighed(facts: Facts, found: Found) -> Found:
+def weighed(facts: Facts, draft: FindingDraft) -> FindingDraft:
     """Fill in what the waste tells: what it bears on, what its removal wins, and how much it matters."""
-    waste = found.waste
+    waste = draft.waste
     if waste is None:
-        return found
+        return draft
     return replace(
-        found,
-        bears_on=found.bears_on or waste.bears_on,
-        gain=speedup(facts, waste) if found.gain is None else found.gain,
-        severity=found.severity or weigh(facts, waste),
+        draft,
+        bears_on=draft.bears_on or waste.bears_on,
+        gain=speedup(facts, waste) if draft.gain is None else draft.gain,
+        severity=draft.severity or weigh(facts, waste),
     )
 
 
@@ -69,7 +69,7 @@ class FindingRule(Struct, frozen=True):
     id: str
     title: str
     kind: MoveKind
-    find: Callable[[Facts], Found | None]
+    find: Callable[[Facts], FindingDraft | None]
     needs: tuple[tuple[str, ...], ...]
     hints: tuple[tuple[str, ...], ...] = ()
 

@@ -25,9 +25,9 @@ from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 
 SIBLING = "sibling_faster"
 _KIND: MoveKind = "algorithm"
-_SAME = 0.05
+_SAME_WITHIN = 0.05
 """Amounts of the same work differ by a twentieth."""
-_CELL = log((1 + _SAME) / (1 - _SAME))
+_CELL = log((1 + _SAME_WITHIN) / (1 - _SAME_WITHIN))
 _WORDS = re.compile(r"[a-z]{4,}")
 
 
@@ -73,7 +73,7 @@ def with_siblings(analyses: Sequence[Analysis], limits: Thresholds) -> tuple[Ana
         return tuple(analyses)
     by_size: dict[_Cell, list[_Done]] = {}
     for done in sorted(fastest.values(), key=attrgetter("order")):
-        by_size.setdefault((*done.kind, _cell(done.amount)), []).append(done)
+        by_size.setdefault((*done.kind, _work_cell(done.amount)), []).append(done)
     found = []
     for one, done in zip(analyses, every, strict=True):
         best = None if done is None or one.library is not None else _fastest_alike(done, by_size, limits.untold_gain)
@@ -85,77 +85,81 @@ _Cell: TypeAlias = tuple[str | None, bool, int]
 """The kernels of one kind whose amounts have about the same logarithm."""
 
 
-def _cell(amount: float) -> int:
+def _work_cell(amount: float) -> int:
     return floor(log(amount) / _CELL)
 
 
 def _fastest_alike(
-    one: _Done, by_size: Mapping[_Cell, Sequence[_Done]], least_gain: float
+    done: _Done, by_size: Mapping[_Cell, Sequence[_Done]], least_gain: float
 ) -> tuple[Analysis, Confidence] | None:
     """Return the fastest kernel that does the same work, and how certain that is; None if there is none.
 
     The first match is the fastest, so that a kernel is mostly held against very few.
     """
-    least, most = one.amount * (1 - _SAME), one.amount * (1 + _SAME)
-    near = [by_size.get((*one.kind, cell), ()) for cell in range(_cell(least), _cell(most) + 1)]
+    least, most = done.amount * (1 - _SAME_WITHIN), done.amount * (1 + _SAME_WITHIN)
+    near = [by_size.get((*done.kind, cell), ()) for cell in range(_work_cell(least), _work_cell(most) + 1)]
     for other in merge(*near, key=attrgetter("order")):
-        if one.time_ns < least_gain * other.time_ns:
+        if done.time_ns < least_gain * other.time_ns:
             return None
-        if least <= other.amount < most and (sure := _match(one, other)) is not None:
+        if least <= other.amount < most and (sure := _match(done, other)) is not None:
             return other.analysis, sure
     return None
 
 
-def _done(one: Analysis) -> _Done | None:
+def _done(analysis: Analysis) -> _Done | None:
     """Return what a kernel did; None if its work or its time is unknown."""
-    amount, time_ns = _amount(one), one.kernel.duration_ns
-    if not amount or not 0 < amount < inf or not time_ns or one.kernel.failed:
+    amount, time_ns = _work_amount(analysis), analysis.kernel.duration_ns
+    if not amount or not 0 < amount < inf or not time_ns or analysis.kernel.failed:
         return None
-    return _Done(one, amount, time_ns, one.kernel.counters.get("l2_write_bytes"))
+    return _Done(analysis, amount, time_ns, analysis.kernel.counters.get("l2_write_bytes"))
 
 
-def _amount(analysis: Analysis) -> float | None:
+def _work_amount(analysis: Analysis) -> float | None:
     """Return the FLOPs of a kernel, else the sectors that its global accesses request."""
     return analysis.flop_total or analysis.kernel.counters.get("global_ideal_sectors")
 
 
-def _match(one: _Done, other: _Done) -> Confidence | None:
+def _match(done: _Done, other: _Done) -> Confidence | None:
     """Return how certain it is that a faster kernel of about the same amount does the same work; None if not."""
-    if one.analysis.kernel.name == other.analysis.kernel.name:
+    if done.analysis.kernel.name == other.analysis.kernel.name:
         return None
-    stored, written = one.output_bytes, other.output_bytes
-    is_output_same = bool(stored) and bool(written) and _differ(stored or 0.0, written or 0.0) <= _SAME
-    if not one.analysis.flop_total:
-        return "low" if is_output_same and one.words & other.words else None
+    stored, written = done.output_bytes, other.output_bytes
+    is_output_same = bool(stored) and bool(written) and _differ(stored or 0.0, written or 0.0) <= _SAME_WITHIN
+    if not done.analysis.flop_total:
+        return "low" if is_output_same and done.words & other.words else None
     if is_output_same:
         return "medium"
     is_output_like = not stored or not written or _differ(stored, written) <= default_thresholds().most_share
-    is_amount_same = _differ(one.amount, other.amount) <= default_thresholds().noise_share
+    is_amount_same = _differ(done.amount, other.amount) <= default_thresholds().noise_share
     return "low" if is_output_like and is_amount_same else None
 
 
-def _differ(one: float, other: float) -> float:
-    return abs(one - other) / max(one, other)
+def _differ(value: float, other: float) -> float:
+    return abs(value - other) / max(value, other)
 
 
-def _with_sibling(one: Analysis, other: Analysis, confidence: Confidence) -> Analysis:
+def _with_sibling(analysis: Analysis, other: Analysis, confidence: Confidence) -> Analysis:
     """Add the faster kernel as a finding and a move, after the moves that say what to change.
 
     A kernel that is faster than the proven floor does other work; one that is faster than today's traffic allows moves
     fewer bytes.
     """
-    kernel, verdict, time_ns = one.kernel, one.verdict, other.kernel.duration_ns or 0.0
+    kernel, verdict, time_ns = analysis.kernel, analysis.verdict, other.kernel.duration_ns or 0.0
     times = (kernel.duration_ns or 0.0) / time_ns
-    changes = "types" if _main_type(one) != _main_type(other) else None
+    changes = "types" if _main_type(analysis) != _main_type(other) else None
     if changes is None and verdict.limit.over_floor is not None and times > verdict.limit.over_floor:
         if verdict.limit.proven:
-            return one
+            return analysis
         changes = "bytes"
-    name = _name(other.kernel, kernel)
-    work = si(one.flop_total, "FLOP") if one.flop_total else si((_amount(one) or 0.0) * SECTOR_BYTES, "B")
+    name = _distinct_name(other.kernel, kernel)
+    work = (
+        si(analysis.flop_total, "FLOP")
+        if analysis.flop_total
+        else si((_work_amount(analysis) or 0.0) * SECTOR_BYTES, "B")
+    )
     text = f"compare it with `{name}`, which in this report does the same {work} {factor(times)} faster"
     text = f"{text} ({duration(time_ns)})"
-    costing = sum(finding.severity != "note" for finding in one.findings)
+    costing = sum(finding.severity != "note" for finding in analysis.findings)
     is_advised = costing < MOST_ADVISED
     is_earned = "low" not in {confidence, verdict.confidence}
     gain = Gain(times, time_ns, changes=changes) if is_earned else None
@@ -172,7 +176,7 @@ def _with_sibling(one: Analysis, other: Analysis, confidence: Confidence) -> Ana
         gain=gain if is_advised else None,
         confidence=confidence,
     )
-    place = next((at for at, each in enumerate(one.findings) if each.id == NVIDIA_RULE), costing)
+    place = next((at for at, each in enumerate(analysis.findings) if each.id == NVIDIA_RULE), costing)
     place = min(place, costing)
     moves = list(verdict.moves)
     if is_advised:
@@ -181,8 +185,8 @@ def _with_sibling(one: Analysis, other: Analysis, confidence: Confidence) -> Ana
         )
         moves.insert(last + 1, Move(text, _KIND, SIBLING, gain=gain))
     return replace(
-        one,
-        findings=(*one.findings[:place], finding, *one.findings[place:]),
+        analysis,
+        findings=(*analysis.findings[:place], finding, *analysis.findings[place:]),
         verdict=replace(verdict, moves=tuple(moves)),
     )
 
@@ -191,6 +195,6 @@ def _main_type(analysis: Analysis) -> str:
     return max(analysis.flop, key=analysis.flop.__getitem__, default="")
 
 
-def _name(kernel: Kernel, beside: Kernel) -> str:
+def _distinct_name(kernel: Kernel, beside: Kernel) -> str:
     """Shorten a kernel's name as far as it still differs from the other's."""
     return kernel.function_name if kernel.function_name != beside.function_name else plain_name(kernel.name)

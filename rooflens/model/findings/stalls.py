@@ -18,7 +18,7 @@ from rooflens.format import percent, si_of
 from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS, wait_words
 from rooflens.model.findings.cost import LATENCY, WAITS
 from rooflens.model.findings.loops import loops_of
-from rooflens.model.findings.rule import FindingRule, Found
+from rooflens.model.findings.rule import FindingDraft, FindingRule
 from rooflens.model.hotspots import STALL, places, producers
 from rooflens.model.records import Evidence, Inside, Kernel, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of
@@ -55,7 +55,7 @@ def stall(
     do: str,
     bears_on: frozenset[str] = WAITS,
     extra: tuple[Evidence, ...] = (),
-) -> Found | None:
+) -> FindingDraft | None:
     """Find one reason to wait; `do` is the remedy, put before the numbers.
 
     The busiest unit bounds the gain: the wait may disappear, and the kernel may still be limited by that unit.
@@ -84,7 +84,7 @@ def stall(
         or places(facts.kernel, f"{STALL}{spelling}")
         for spelling in spellings
     )
-    return Found(
+    return FindingDraft(
         evidence=(*evidence, *extra),
         move=f"{do}: {words}",
         bears_on=bears_on,
@@ -106,9 +106,9 @@ def _doing(what: str) -> str:
 _DOING = {"waits": "waiting", "sleeps": "sleeping", "ready": "ready"}
 
 
-def _of_kind(found: Found | None, kind: MoveKind) -> Found | None:
+def _of_kind(draft: FindingDraft | None, kind: MoveKind) -> FindingDraft | None:
     """Override the kind of a wait's move."""
-    return replace(found, kind=kind) if found else None
+    return replace(draft, kind=kind) if draft else None
 
 
 def stall_shares(kernel: Kernel) -> dict[str, float]:
@@ -181,7 +181,7 @@ _QUEUED: tuple[tuple[str, tuple[str, ...], str, MoveKind, tuple[str, ...]], ...]
 """What goes through the memory input/output queue: name, opcodes, what to do about it and its kind, what it fills."""
 
 
-def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
+def _queue_stall(facts: Facts, reason: str, otherwise: str) -> FindingDraft | None:
     """Find waits for the queue to shared memory and special functions, and name the instructions that fill it."""
     table = facts.kernel.warp_opcodes
     total = sum(table.values())
@@ -219,7 +219,7 @@ def _in_flight(inside: Inside | None) -> tuple[int, int] | None:
     return most.anatomy.in_flight, max(most.anatomy.global_loads, default=0)
 
 
-def long_scoreboard(facts: Facts) -> Found | None:
+def long_scoreboard(facts: Facts) -> FindingDraft | None:
     """Say that warps wait for data loaded from global, local or texture memory, and how much of it is in flight."""
     found, under_way = _long_scoreboard(facts), _in_flight(facts.kernel.inside)
     if found is None or under_way is None:
@@ -232,7 +232,7 @@ def long_scoreboard(facts: Facts) -> Found | None:
     return replace(found, move=f"{found.move}; {words}", evidence=(*found.evidence, loads))
 
 
-def _long_scoreboard(facts: Facts) -> Found | None:
+def _long_scoreboard(facts: Facts) -> FindingDraft | None:
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
     copies = copies and not facts.does.copies
@@ -263,7 +263,7 @@ def _long_scoreboard(facts: Facts) -> Found | None:
     return stall(facts, "long_scoreboard", do)
 
 
-def math_pipe_throttle(facts: Facts) -> Found | None:
+def math_pipe_throttle(facts: Facts) -> FindingDraft | None:
     """Say that warps are ready but the pipe that they need is busy."""
     pipes = {name: pipe.share for name, pipe in facts.pipes.items() if pipe.share and name not in _NO_MATH}
     top = max(pipes, key=lambda name: pipes[name], default=None)
@@ -272,7 +272,7 @@ def math_pipe_throttle(facts: Facts) -> Found | None:
     return stall(facts, "math_pipe_throttle", do, bears_on=frozenset({LATENCY, *([top] if top else [])}))
 
 
-def barrier(facts: Facts) -> Found | None:
+def barrier(facts: Facts) -> FindingDraft | None:
     """Say that warps wait for the others of their block at a barrier."""
     block, source = facts.counter("block_size"), "sass__inst_executed_per_opcode_with_modifier_all"
     loads, stores = (
@@ -296,7 +296,7 @@ def barrier(facts: Facts) -> Found | None:
     return stall(facts, "barrier", do)
 
 
-def wait(facts: Facts) -> Found | None:
+def wait(facts: Facts) -> FindingDraft | None:
     """Say that warps wait for the fixed latency of instructions that depend on each other."""
     if not is_usual_wait(facts):
         do = "give each warp more independent chains of instructions, by unrolling or interleaving"
@@ -305,7 +305,7 @@ def wait(facts: Facts) -> Found | None:
     return replace(found, severity="note", kind="occupancy") if found else None
 
 
-def imc_miss(facts: Facts) -> Found | None:
+def imc_miss(facts: Facts) -> FindingDraft | None:
     """Say that warps wait for constants and kernel parameters that are not in their cache."""
     do = "let all threads of a warp read the same constants, or give each block more work after its first reads of them"
     if facts.bound != "overhead":
@@ -314,7 +314,7 @@ def imc_miss(facts: Facts) -> Found | None:
     return replace(found, severity="note") if found else None
 
 
-def drain(facts: Facts) -> Found | None:
+def drain(facts: Facts) -> FindingDraft | None:
     """Report warps that wait at exit for their stores, or atomics if there are no stores."""
     opcodes = facts.kernel.warp_opcodes
     if executed(opcodes, ("RED", "REDG", "ATOM", "ATOMG")) and not executed(opcodes, ("STG", "ST")):
@@ -325,13 +325,13 @@ def drain(facts: Facts) -> Found | None:
     )
 
 
-def not_selected(facts: Facts) -> Found | None:
+def not_selected(facts: Facts) -> FindingDraft | None:
     """Say that warps are ready but another one is selected."""
     found = stall(facts, "not_selected", "fewer warps with larger tiles would cost nothing")
     return replace(found, severity="note") if found else None
 
 
-def gmma(facts: Facts) -> Found | None:
+def gmma(facts: Facts) -> FindingDraft | None:
     """Say that warps wait to issue warpgroup matrix instructions."""
     return stall(
         facts,
@@ -342,7 +342,7 @@ def gmma(facts: Facts) -> Found | None:
     )
 
 
-def warpgroup_arrive(facts: Facts) -> Found | None:
+def warpgroup_arrive(facts: Facts) -> FindingDraft | None:
     """Say that warps wait for the warpgroup at its synchronisation."""
     return stall(
         facts,
@@ -352,7 +352,7 @@ def warpgroup_arrive(facts: Facts) -> Found | None:
     )
 
 
-def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
+def largest_wait(facts: Facts) -> tuple[FindingRule, FindingDraft] | None:
     """Return the largest wait of a latency-bound kernel without a dominant wait: better than no cause.
 
     If only a few reasons were counted, it is the largest of these; others may take more.
@@ -395,7 +395,7 @@ def _tensor(facts: Facts) -> frozenset[str]:
     return frozenset({LATENCY, *(name for name in facts.pipes if name.startswith("tensor"))})
 
 
-def _row(reason: str, kind: MoveKind, find: Callable[[Facts], Found | None]) -> FindingRule:
+def _stall_rule(reason: str, kind: MoveKind, find: Callable[[Facts], FindingDraft | None]) -> FindingRule:
     sampled = ("stalls", "issue_active_per_cycle")
     counted = (f"stall_{reason}_cycles", "warp_latency_cycles", "issue_active_per_cycle")
     needs = (sampled,) if reason in SAMPLED_ONLY else (counted, sampled, (f"{STALL}{reason}_share",))
@@ -403,19 +403,19 @@ def _row(reason: str, kind: MoveKind, find: Callable[[Facts], Found | None]) -> 
     return FindingRule(f"stall_{reason}", title, kind, find, needs)
 
 
-def _plain(reason: str, kind: MoveKind, do: str, *fills: str) -> FindingRule:
+def _plain_rule(reason: str, kind: MoveKind, do: str, *fills: str) -> FindingRule:
     """Make the row of a wait with the same remedy in every kernel; `fills` are the units that it keeps busy."""
-    return _row(reason, kind, lambda facts: stall(facts, reason, do, bears_on=frozenset({LATENCY, *fills})))
+    return _stall_rule(reason, kind, lambda facts: stall(facts, reason, do, bears_on=frozenset({LATENCY, *fills})))
 
 
 def _queue(reason: str, kind: MoveKind, otherwise: str) -> FindingRule:
     """Make the row of a wait for the memory input/output queue."""
-    return _row(reason, kind, lambda facts: _queue_stall(facts, reason, otherwise))
+    return _stall_rule(reason, kind, lambda facts: _queue_stall(facts, reason, otherwise))
 
 
 STALLED: tuple[FindingRule, ...] = (
-    _row("long_scoreboard", "inflight", long_scoreboard),
-    _plain(
+    _stall_rule("long_scoreboard", "inflight", long_scoreboard),
+    _plain_rule(
         "lg_throttle",
         "wide",
         "issue fewer and wider global and local accesses, such as one of 16 bytes instead of four of 4",
@@ -424,30 +424,32 @@ STALLED: tuple[FindingRule, ...] = (
     ),
     _queue("short_scoreboard", "inflight", "move independent work before the use of what the MIO unit returns"),
     _queue("mio_throttle", "instructions", "issue fewer instructions to the MIO unit"),
-    _row("math_pipe_throttle", "instructions", math_pipe_throttle),
-    _row("barrier", "barrier", barrier),
-    _row("wait", "inflight", wait),
-    _plain(
+    _stall_rule("math_pipe_throttle", "instructions", math_pipe_throttle),
+    _stall_rule("barrier", "barrier", barrier),
+    _stall_rule("wait", "inflight", wait),
+    _plain_rule(
         "branch_resolving", "instructions", "branch less often, by unrolling short loops and selecting values instead"
     ),
-    _plain(
+    _plain_rule(
         "no_instruction", "instructions", "make the hot code smaller, with less unrolling and inlining and fewer jumps"
     ),
-    _row("imc_miss", "cache", imc_miss),
-    _plain("membar", "barrier", "use fewer memory fences, with the narrowest scope that is correct"),
-    _row("drain", "coalesce", drain),
-    _plain(
+    _stall_rule("imc_miss", "cache", imc_miss),
+    _plain_rule("membar", "barrier", "use fewer memory fences, with the narrowest scope that is correct"),
+    _stall_rule("drain", "coalesce", drain),
+    _plain_rule(
         "tex_throttle",
         "wide",
         "issue fewer texture and surface accesses, or use plain loads for part of the data",
         "tex",
         "l1",
     ),
-    _row("gmma", "overlap", gmma),
-    _row("warpgroup_arrive", "balance", warpgroup_arrive),
-    _plain("sleeping", "barrier", "sleep for less time, or signal completion instead of polling"),
-    _plain("dispatch_stall", "instructions", "look at the SASS of the hottest lines, and try other compiler options"),
-    _plain("misc", "algorithm", "look at the hottest instruction to see what these warps wait for"),
-    _row("not_selected", "results", not_selected),
+    _stall_rule("gmma", "overlap", gmma),
+    _stall_rule("warpgroup_arrive", "balance", warpgroup_arrive),
+    _plain_rule("sleeping", "barrier", "sleep for less time, or signal completion instead of polling"),
+    _plain_rule(
+        "dispatch_stall", "instructions", "look at the SASS of the hottest lines, and try other compiler options"
+    ),
+    _plain_rule("misc", "algorithm", "look at the hottest instruction to see what these warps wait for"),
+    _stall_rule("not_selected", "results", not_selected),
 )
 _RULE_OF = {rule.id.removeprefix(STALL): rule for rule in STALLED}

@@ -29,7 +29,7 @@ _VALUE_BYTES: Mapping[str, float] = {
     "int4": 0.5,
     "int1": 0.125,
 }
-_LOADS = {"global load": "global", "shared load": "shared"}
+_LOAD_KINDS = {"global load": "global", "shared load": "shared"}
 _MOVING = frozenset({"integer", "moves and selects", "control", "uniform data path", "constants"})
 _MOST_UNROLLED = 128
 
@@ -37,9 +37,9 @@ _MOST_UNROLLED = 128
 class _Body:
     """Sums over the instructions of a loop, of all that ran them."""
 
-    def __init__(self, own: Sequence[Instruction], code: MachineCode) -> None:
+    def __init__(self, instructions: Sequence[Instruction], code: MachineCode) -> None:
         executed, threads = code.amounts.get("warp_inst", {}), code.amounts.get("thread_inst", {})
-        ran = [one for one in own if one.offset in executed]
+        ran = [one for one in instructions if one.offset in executed]
         runs_of: dict[str, float] = defaultdict(float)
         threads_of: dict[str, float] = defaultdict(float)
         for one in ran:
@@ -53,16 +53,16 @@ class _Body:
         self.by_kind: dict[str, float] = defaultdict(float)
         self.is_matrix = False
         for opcode, runs in runs_of.items():
-            self._add(opcode, runs, threads_of[opcode])
+            self._add_opcode(opcode, runs, threads_of[opcode])
         self.sums = 0 if self.is_matrix or not self.multiply_adds else _sums(ran)
 
-    def _add(self, opcode: str, runs: float, threads: float) -> None:
+    def _add_opcode(self, opcode: str, runs: float, threads: float) -> None:
         base = opcode.partition(".")[0]
         kind = kind_of_opcode(base)
         self.groups[opcode_group(opcode)] += int(runs)
         self.by_kind["barrier" if base == "BAR" else "" if kind == "barrier" else kind] += runs
         # What TMA and bulk copies move stands in no modifier.
-        if (where := _LOADS.get(kind)) is not None and base not in BULK_COPIES:
+        if (where := _LOAD_KINDS.get(kind)) is not None and base not in BULK_COPIES:
             width = width_bytes(opcode)
             self.widths[where][width] += int(runs)
             self.loaded_bytes[where] += threads * width
@@ -91,14 +91,14 @@ def _sums(ran: Iterable[Instruction]) -> int:
     return count
 
 
-def longest_wait(own: Sequence[Instruction], code: MachineCode) -> int | None:
+def longest_wait(instructions: Sequence[Instruction], code: MachineCode) -> int | None:
     """Return the offset at which most of a loop's samples wait for memory; None without any."""
     waits = code.amounts.get(f"{STALL}long_scoreboard", {})
-    return max((one.offset for one in own if waits.get(one.offset)), key=waits.__getitem__, default=None)
+    return max((one.offset for one in instructions if waits.get(one.offset)), key=waits.__getitem__, default=None)
 
 
 def anatomy(  # noqa: PLR0913 - what is known of a loop comes from as many sources
-    own: Sequence[Instruction],
+    instructions: Sequence[Instruction],
     code: MachineCode,
     body_runs: float,
     in_flight: int | None,
@@ -109,14 +109,14 @@ def anatomy(  # noqa: PLR0913 - what is known of a loop comes from as many sourc
     """Describe the body of a loop without inner loops; None if it never ran.
 
     Args:
-        own: Its instructions in the order of their offsets.
+        instructions: Its instructions in the order of their offsets.
         code: What was measured of them.
         body_runs: How often warps ran its body.
         in_flight: Global loads under way at its `longest_wait`; None if unknown.
         waits: What its waits leave under way.
         tries: Where it waits at mbarriers: its instructions, and those of inner loops that only try again.
     """
-    body = _Body(own, code)
+    body = _Body(instructions, code)
     warp_inst = float(body.groups.total())
     if body_runs <= 0 or not warp_inst:
         return None
@@ -147,15 +147,17 @@ def anatomy(  # noqa: PLR0913 - what is known of a loop comes from as many sourc
         in_flight=in_flight,
         barriers=body.by_kind["barrier"] / body_runs,
         address_share=sum(runs for group, runs in body.groups.items() if group in _MOVING) / warp_inst,
-        copies_asynchronously=any(one.base in COPIES for one in own),
-        unroll=_unroll(own),
+        copies_asynchronously=any(one.base in COPIES for one in instructions),
+        unroll=_unroll(instructions),
         stages=stages,
         groups_left=left,
-        products_left=min((waits.products[one.offset] for one in own if one.offset in waits.products), default=None),
+        products_left=min(
+            (waits.products[one.offset] for one in instructions if one.offset in waits.products), default=None
+        ),
     )
 
 
-def _stages(own: Sequence[Instruction], waits: Waits) -> tuple[int | None, int | None]:
+def _stages(instructions: Sequence[Instruction], waits: Waits) -> tuple[int | None, int | None]:
     """Return how many tiles shared memory holds, and the most that stay under way behind a wait for copies.
 
     A wait at one of several barriers that go round leaves the other stages. A loop that waits for none has no stages.
@@ -163,18 +165,18 @@ def _stages(own: Sequence[Instruction], waits: Waits) -> tuple[int | None, int |
     """
     tiles = waits.tiles
     waited: dict[int, set[int]] = defaultdict(set)
-    for ring in (waits.rings[one.offset] for one in own if one.offset in waits.rings):
+    for ring in (waits.rings[one.offset] for one in instructions if one.offset in waits.rings):
         waited[ring.first] |= ring.waited
     if (stages := max(map(len, waited.values()), default=0)) > 1:
         return stages, stages - 1
-    left = max((tiles[one.offset] for one in own if one.leaves_groups is not None), default=None)
-    held = (tiles[one.offset] for one in own if one.leaves_groups is None and one.offset in tiles)
+    left = max((tiles[one.offset] for one in instructions if one.leaves_groups is not None), default=None)
+    held = (tiles[one.offset] for one in instructions if one.leaves_groups is None and one.offset in tiles)
     return max(held, default=None) if left is not None else None, left
 
 
-def _unroll(own: Sequence[Instruction]) -> int | None:
+def _unroll(instructions: Sequence[Instruction]) -> int | None:
     """Return by how much the loop counts on, where one register only does that and is compared; else None."""
-    compared = {register for one in own if one.base in {"ISETP", "UISETP"} for register in one.reads}
-    steps = {abs(one.step) for one in own if one.step is not None and one.writes & compared}
+    compared = {register for one in instructions if one.base in {"ISETP", "UISETP"} for register in one.reads}
+    steps = {abs(one.step) for one in instructions if one.step is not None and one.writes & compared}
     found = {step for step in steps if 0 < step <= _MOST_UNROLLED}
     return found.pop() if len(found) == 1 else None

@@ -16,7 +16,7 @@ class TooManyStepsError(Exception):
     """Looking into this code takes more steps than real code ever does."""
 
 
-class Budget:
+class StepBudget:
     """How many steps may be taken: an instruction, an edge or a block that is visited is one.
 
     Args:
@@ -31,7 +31,7 @@ class Budget:
         self.steps = 0
 
     @classmethod
-    def of(cls, instruction_count: int) -> Budget:
+    def of(cls, instruction_count: int) -> StepBudget:
         """Return the budget of steps for so much code, in instructions."""
         return cls(_LEAST + _STEPS_AN_INSTRUCTION * instruction_count)
 

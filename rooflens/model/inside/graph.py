@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from rooflens.model.inside.budget import Budget
+from rooflens.model.inside.budget import StepBudget
 from rooflens.model.inside.instruction import CALLS, END_BLOCKS, ENDS, INDIRECT, INSTRUCTION_BYTES, JUMPS, Instruction
 
 MOST_LOOPS = 400
@@ -86,7 +86,7 @@ def flow(
     ran: Collection[int] = frozenset(),
     *,
     left_out: Collection[tuple[int, int]] | None = None,
-    budget: Budget | None = None,
+    budget: StepBudget | None = None,
 ) -> Graph:
     """Find blocks, edges and loops of what can be reached, or ran.
 
@@ -101,7 +101,7 @@ def flow(
     Raises:
         TooManyStepsError: It takes more.
     """
-    budget = budget or Budget.of(len(instructions))
+    budget = budget or StepBudget.of(len(instructions))
     budget.take(len(instructions))
     at = {one.offset: position for position, one in enumerate(instructions)}
     starts, roots = _leaders(instructions, at, entries)
@@ -242,10 +242,10 @@ def _with_jumping_calls(ways: _Ways, after: Sequence[tuple[int, ...]]) -> tuple[
     return changed, called
 
 
-def _reached(starts: Iterable[int], after: Sequence[Iterable[int]], known: Iterable[int] = ()) -> set[int]:
+def _reached(starts: Iterable[int], after: Sequence[Iterable[int]], reached: Iterable[int] = ()) -> set[int]:
     """Return all blocks that some lead to, those themselves too, with those that are known to be reached."""
     waiting = list(starts)
-    found = known if isinstance(known, set) else set(known)
+    found = reached if isinstance(reached, set) else set(reached)
     found.update(waiting)
     while waiting:
         for one in after[waiting.pop()]:
@@ -332,7 +332,7 @@ def _walked(graph: Graph) -> _Walk:
     return walk
 
 
-def _find_rings(graph: Graph, budget: Budget) -> None:
+def _find_rings(graph: Graph, budget: StepBudget) -> None:
     """Find the natural loops, inner ones first, or that there are other cycles (Tarjan 1974, Havlak 1997).
 
     Of what was met after a header, all that leads back to it is its loop. A loop that was found stands for all of its

@@ -5,22 +5,22 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from rooflens.model.inside.anatomy import anatomy, longest_wait
-from rooflens.model.inside.budget import Budget
+from rooflens.model.inside.budget import StepBudget
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.instruction import Instruction
-from rooflens.model.inside.loops import Rows, callers_of_libraries, find_rows
+from rooflens.model.inside.loops import LoopRows, callers_of_libraries, find_rows
 from rooflens.model.inside.waits import find_waits
 from rooflens.model.records import Inside
 
 
-def look_inside(code: MachineCode, budget: Budget | None = None) -> Inside:
+def look_inside(code: MachineCode, budget: StepBudget | None = None) -> Inside:
     """Find loops and waits in a kernel's machine code; a note says why, or where, there are none.
 
     Args:
         code: The machine code.
         budget: How many steps it may take; by default more than real code needs.
     """
-    budget = budget or Budget.of(len(code.instructions))
+    budget = budget or StepBudget.of(len(code.instructions))
     rows = find_rows(code, budget)
     if rows.note:
         return Inside(note=rows.note, code_digest=code.digest)
@@ -45,7 +45,7 @@ def look_inside(code: MachineCode, budget: Budget | None = None) -> Inside:
     return Inside(tuple(loops), waits.at, code.pcs, rows.row_of, indexes, code.digest, waits.note, callers)
 
 
-def _tries(rows: Rows) -> dict[int, list[Instruction]]:
+def _tries(rows: LoopRows) -> dict[int, list[Instruction]]:
     """Return where each loop waits at mbarriers: its instructions, and those of inner loops that only try again.
 
     Such a loop itself has none.

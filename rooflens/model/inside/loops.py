@@ -16,7 +16,7 @@ from itertools import pairwise, takewhile
 
 from msgspec import Struct
 
-from rooflens.model.inside.budget import Budget, TooManyStepsError
+from rooflens.model.inside.budget import StepBudget, TooManyStepsError
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import MOST_LOOPS, Graph, Ring, flow
 from rooflens.model.inside.instruction import Instruction
@@ -24,7 +24,7 @@ from rooflens.model.records import Loop, LoopKind
 from rooflens.model.roofline.opcodes import opcode_group, tensor_op, thread_flop
 
 
-class Rows(Struct, frozen=True):
+class LoopRows(Struct, frozen=True):
     """What loops were found in.
 
     Attributes:
@@ -44,9 +44,9 @@ class Rows(Struct, frozen=True):
     note: str = ""
 
 
-def find_rows(code: MachineCode, budget: Budget | None = None) -> Rows:
+def find_rows(code: MachineCode, budget: StepBudget | None = None) -> LoopRows:
     """Divide a kernel into loops and straight parts; a note says how far one came where that takes too many steps."""
-    budget = budget or Budget.of(len(code.instructions))
+    budget = budget or StepBudget.of(len(code.instructions))
     executed = code.amounts.get("warp_inst", {})
     drafts: list[_Draft] = []
     graphs: list[Graph] = []
@@ -57,18 +57,18 @@ def find_rows(code: MachineCode, budget: Budget | None = None) -> Rows:
             try:
                 graph = _graph(instructions, targets, executed, budget)
             except TooManyStepsError:
-                return Rows(note=budget.came_to(gone_through, len(code.instructions)))
+                return LoopRows(note=budget.came_to(gone_through, len(code.instructions)))
             if (why := _unclear(graph)) is not None:
-                return Rows(note=why)
+                return LoopRows(note=why)
             graphs.append(graph)
             drafts += _drafts(graph, executed, len(drafts), is_kernel=len(graphs) == 1)
         gone_through += len(instructions)
     row_of = {one.offset: draft.id for draft in drafts for one in draft.own}
     if any(not one.opcode and one.offset in executed for one in code.instructions):
-        return Rows(note="some of its instructions are of an unknown kind: its loops are not told")
+        return LoopRows(note="some of its instructions are of an unknown kind: its loops are not told")
     loops = _with_amounts(drafts, code, _settled(code, row_of))
     own, body_runs = {draft.id: draft.own for draft in drafts}, {draft.id: draft.body_runs for draft in drafts}
-    return Rows(loops, row_of, own, tuple(graphs), body_runs)
+    return LoopRows(loops, row_of, own, tuple(graphs), body_runs)
 
 
 def _unclear(graph: Graph) -> str | None:
@@ -89,7 +89,7 @@ def _functions(code: MachineCode) -> Iterator[Sequence[Instruction]]:
 
 
 def _graph(
-    instructions: Sequence[Instruction], targets: AbstractSet[int], executed: Mapping[int, float], budget: Budget
+    instructions: Sequence[Instruction], targets: AbstractSet[int], executed: Mapping[int, float], budget: StepBudget
 ) -> Graph:
     """Find the flow of a function: of what ran alone where its cycles are no loops otherwise."""
     offsets = {one.offset for one in instructions}
@@ -158,7 +158,7 @@ def _drafts(graph: Graph, executed: Mapping[int, float], first_id: int, *, is_ke
     drafts = []
     for index in ran:
         ring = graph.rings[index]
-        file, line, last_line, library = _lines(graph, ring, own[index])
+        file, line, last_line, library = _lines_of_loop(graph, ring, own[index])
         trips, body_runs = _trips(graph, ring, wholes[index], runs, flows)
         drafts.append(
             _Draft(
@@ -185,7 +185,7 @@ def _drafts(graph: Graph, executed: Mapping[int, float], first_id: int, *, is_ke
         if not counted:
             # Cold code holds no amounts but stray samples, which follow what ran (`_settled`).
             continue
-        file, line, last_line = _span(counted)
+        file, line, last_line = _span_of_lines(counted)
         name = names.get(place, "between") if is_kernel else "called"
         start, end = counted[0].offset, counted[-1].offset
         drafts.append(
@@ -194,7 +194,7 @@ def _drafts(graph: Graph, executed: Mapping[int, float], first_id: int, *, is_ke
     return drafts
 
 
-class _Whole(Struct):
+class _NestedLoop(Struct):
     """A loop with those inside it.
 
     Attributes:
@@ -211,7 +211,7 @@ class _Whole(Struct):
     last: int = -1
 
 
-def _wholes(graph: Graph, runs: Sequence[float]) -> list[_Whole]:
+def _wholes(graph: Graph, runs: Sequence[float]) -> list[_NestedLoop]:
     """Sum up each loop with those inside it, inner ones first, so that each block is gone through once."""
     rings = graph.rings
     back = {(latch, ring.header) for ring in rings for latch in ring.latches}
@@ -229,7 +229,7 @@ def _wholes(graph: Graph, runs: Sequence[float]) -> list[_Whole]:
         part = graph.instructions[graph.blocks[block].first : graph.blocks[block].end]
         return any(opcode_group(one.opcode) != "control" for one in part)
 
-    wholes = [_Whole(ring.depth, ring.depth) for ring in rings]
+    wholes = [_NestedLoop(ring.depth, ring.depth) for ring in rings]
     for index in sorted(range(len(rings)), key=lambda index: -rings[index].depth):
         ring, whole = rings[index], wholes[index]
         header, *others = ring.blocks
@@ -277,8 +277,8 @@ def callers_of_libraries(code: MachineCode) -> dict[tuple[str, int], tuple[str, 
     return {place: callers.most_common(1)[0][0] for place, callers in found.items()}
 
 
-def _lines(
-    graph: Graph, ring: Ring, own: Sequence[Instruction]
+def _lines_of_loop(
+    graph: Graph, ring: Ring, instructions: Sequence[Instruction]
 ) -> tuple[str | None, int | None, int | None, tuple[str, int] | None]:
     """Return file and lines of a loop: that of its statement, as header and jumps back have it, and its last.
 
@@ -288,14 +288,14 @@ def _lines(
     Args:
         graph: The function.
         ring: The loop.
-        own: Its instructions, without those of loops inside it.
+        instructions: Its instructions, without those of loops inside it.
 
     Returns:
         File, first line and last line, and the library's place behind them; each None if unknown or there is none.
     """
-    paths = [one.path for one in own if one.path]
+    paths = [one.path for one in instructions if one.path]
     if not paths:
-        return (*_span(own), None)
+        return (*_span_of_lines(instructions), None)
     calls = paths[0][:-1]
     for path in paths:
         calls = tuple(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(calls, path[:-1], strict=False)))
@@ -316,7 +316,7 @@ def _lines(
     return file, first, max(first, last), None
 
 
-def _span(instructions: Sequence[Instruction]) -> tuple[str | None, int | None, int | None]:
+def _span_of_lines(instructions: Sequence[Instruction]) -> tuple[str | None, int | None, int | None]:
     """Return the file that most instructions are of, and their first and last line, by calls where inlined.
 
     What a library's kernel calls of the program, such as a functor of CUTLASS's, stands in the program's own file.
@@ -362,7 +362,7 @@ def _flows(graph: Graph, runs: Sequence[float]) -> dict[tuple[int, int], float]:
 
 
 def _trips(
-    graph: Graph, ring: Ring, whole: _Whole, runs: Sequence[float], flows: Mapping[tuple[int, int], float]
+    graph: Graph, ring: Ring, whole: _NestedLoop, runs: Sequence[float], flows: Mapping[tuple[int, int], float]
 ) -> tuple[float | None, float]:
     """Return how often the body runs for each warp that enters, None if entries are unknown, and how often in all."""
     latches, header_runs = set(ring.latches), runs[ring.header]
@@ -422,8 +422,8 @@ def _with_amounts(drafts: Sequence[_Draft], code: MachineCode, rows: Mapping[int
     # From the inside out, each row once.
     for draft in sorted(drafts, key=lambda draft: -draft.depth):
         if draft.parent is not None:
-            _add(whole[draft.parent], whole[draft.id])
-            _add(whole_flop[draft.parent], whole_flop[draft.id])
+            _add_amounts(whole[draft.parent], whole[draft.id])
+            _add_amounts(whole_flop[draft.parent], whole_flop[draft.id])
     return tuple(
         Loop(
             id=draft.id,
@@ -441,26 +441,26 @@ def _with_amounts(drafts: Sequence[_Draft], code: MachineCode, rows: Mapping[int
             amounts=whole[draft.id],
             own=own[draft.id],
             flop=whole_flop[draft.id],
-            own_flop=flop[draft.id],
+            self_flop=flop[draft.id],
         )
         for draft in drafts
     )
 
 
-def _add(to: dict[str, float], more: Mapping[str, float]) -> None:
+def _add_amounts(to: dict[str, float], more: Mapping[str, float]) -> None:
     for name, amount in more.items():
         to[name] = to.get(name, 0.0) + amount
 
 
-def flop_of(one: Instruction, code: MachineCode) -> tuple[str, float] | None:
+def flop_of(instruction: Instruction, code: MachineCode) -> tuple[str, float] | None:
     """Return type and number of the floating-point operations of an instruction; None if it does none.
 
     Thread instructions by their opcode, matrix instructions by the warps that ran them; integer ones are named so.
     """
-    if (scalar := thread_flop(one.opcode)) is not None:
-        if one.loads_constant:
+    if (scalar := thread_flop(instruction.opcode)) is not None:
+        if instruction.loads_constant:
             return None
-        return scalar[0], scalar[1] * code.amounts.get("thread_inst", {}).get(one.offset, 0.0)
-    if (matrix := tensor_op(one.opcode)) is not None:
-        return f"tensor_{matrix.dtype}", matrix.ops * code.amounts.get("warp_inst", {}).get(one.offset, 0.0)
+        return scalar[0], scalar[1] * code.amounts.get("thread_inst", {}).get(instruction.offset, 0.0)
+    if (matrix := tensor_op(instruction.opcode)) is not None:
+        return f"tensor_{matrix.dtype}", matrix.ops * code.amounts.get("warp_inst", {}).get(instruction.offset, 0.0)
     return None

@@ -17,14 +17,14 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.model.inside.budget import Budget
+from rooflens.model.inside.budget import StepBudget
 from rooflens.model.inside.graph import Graph
 from rooflens.model.inside.instruction import Instruction, Linear
-from rooflens.model.inside.pending import Change, Holders
+from rooflens.model.inside.pending import HeldChange, Holders
 from rooflens.model.roofline.opcodes import BULK_COPIES, is_tcgen05
 
 _WAIT, _INITIALISES, _ARRIVES, _COMMIT = "SYNCS.PHASECHK", "SYNCS.EXCH", "SYNCS.ARRIVE", "UTCBAR"
-_ADDRESS = 0xFFFFFF
+_ADDRESS_MASK = 0xFFFFFF
 """The bits of an address in a block's shared memory; before them stands which block of a cluster it is."""
 _BARRIER_BYTES = 8
 _MOST_DEFINITIONS, _MOST_PRODUCERS = 64, 64
@@ -43,10 +43,10 @@ class Phase(Struct, frozen=True):
 
     producers: tuple[int, ...]
     copies: bool
-    ring: Ring | None
+    ring: BarrierRing | None
 
 
-class Ring(NamedTuple):
+class BarrierRing(NamedTuple):
     """Barriers side by side of one kind, one for each stage, and those of them that a wait is at.
 
     A number that goes round comes to all of them. Where a loop is unrolled by its stages each wait is at one.
@@ -56,7 +56,7 @@ class Ring(NamedTuple):
     waited: frozenset[int]
 
 
-def find_phases(graph: Graph, budget: Budget) -> dict[int, Phase]:
+def find_phases(graph: Graph, budget: StepBudget) -> dict[int, Phase]:
     """Find what each wait at an mbarrier waits for, by its position; nothing where no address is alike.
 
     Raises:
@@ -114,10 +114,10 @@ def _ending(instructions: Sequence[Instruction], places: Sequence[int], last_pro
 
 def _ring(
     instructions: Sequence[Instruction], address: int, started: Mapping[int, int], ends: Sequence[int]
-) -> Ring | None:
+) -> BarrierRing | None:
     """Return the barriers side by side from an address on that are initialised alike, up to the next one in use."""
     following = bisect_right(ends, address)
-    end = ends[following] if following < len(ends) else _ADDRESS
+    end = ends[following] if following < len(ends) else _ADDRESS_MASK
     first = started.get(address)
     if first is None:
         return None
@@ -127,29 +127,29 @@ def _ring(
         if other is None or _value_of(instructions[other]) != _value_of(instructions[first]):
             break
         count += 1
-    return Ring(address, frozenset(address + number * _BARRIER_BYTES for number in range(count)))
+    return BarrierRing(address, frozenset(address + number * _BARRIER_BYTES for number in range(count)))
 
 
 def _unrolled(
     instructions: Sequence[Instruction], addresses: Iterable[int], started: Mapping[int, int]
-) -> dict[int, Ring]:
+) -> dict[int, BarrierRing]:
     """Return for each of some addresses the ring that it is in with those side by side which are initialised alike."""
-    rings: dict[int, Ring] = {}
+    rings: dict[int, BarrierRing] = {}
     for address in sorted(one for one in addresses if one in started):
         before, value = rings.get(address - _BARRIER_BYTES), _value_of(instructions[started[address]])
         is_alike = before is not None and _value_of(instructions[started[address - _BARRIER_BYTES]]) == value
         first = before.first if before is not None and is_alike else address
-        rings[address] = Ring(first, frozenset((address,)))
+        rings[address] = BarrierRing(first, frozenset((address,)))
     return rings
 
 
-def _value_of(one: Instruction) -> frozenset[int]:
+def _value_of(instruction: Instruction) -> frozenset[int]:
     """Return the registers of what a barrier is initialised with: how many arrivals end its phase."""
-    return one.reads - {register for register, _ in (one.mbarrier or Linear()).terms}
+    return instruction.reads - {register for register, _ in (instruction.mbarrier or Linear()).terms}
 
 
-def _is(one: Instruction, what: str) -> bool:
-    return one.opcode.startswith(what)
+def _is(instruction: Instruction, what: str) -> bool:
+    return instruction.opcode.startswith(what)
 
 
 class _Address(NamedTuple):
@@ -159,7 +159,7 @@ class _Address(NamedTuple):
     goes_round: bool
 
 
-def _addresses(graph: Graph, about: Sequence[int], budget: Budget) -> dict[int, _Address]:
+def _addresses(graph: Graph, about: Sequence[int], budget: StepBudget) -> dict[int, _Address]:
     """Return the address that each of some instructions is about."""
     instructions = graph.instructions
     wanted: set[int] = set()
@@ -178,7 +178,7 @@ def _addresses(graph: Graph, about: Sequence[int], budget: Budget) -> dict[int, 
     for place, one in enumerate(instructions):
         # A predicated write may leave the old value, so it adds a definition and ends none.
         if written := tuple(sorted(wanted & one.writes)):
-            changes.append(Change(place, () if one.is_conditional else written, takes=written))
+            changes.append(HeldChange(place, () if one.is_conditional else written, takes=written))
     definitions = Holders(graph, changes)
     definitions.settle(budget)
     asked = sorted({*about, *(change.position for change in changes)})
@@ -196,7 +196,7 @@ class _Constants:
         budget: How many steps it may take.
     """
 
-    def __init__(self, graph: Graph, definitions: Holders, held: Mapping[int, int], budget: Budget) -> None:
+    def __init__(self, graph: Graph, definitions: Holders, held: Mapping[int, int], budget: StepBudget) -> None:
         self._graph = graph
         self._instructions = graph.instructions
         self._definitions = definitions
@@ -205,25 +205,25 @@ class _Constants:
         self._written: dict[tuple[int, int], _Address] = {}
         self._open: set[tuple[int, int]] = set()
 
-    def of(self, one: Linear, place: int) -> _Address:
+    def of(self, linear: Linear, place: int) -> _Address:
         """Return the constant part of a sum where an instruction reads it."""
-        total, goes_round = one.constant, False
-        for register, factor in one.terms:
-            read = self._read(register, place)
+        total, goes_round = linear.constant, False
+        for register, factor in linear.terms:
+            read = self._address_of_register(register, place)
             total += factor * read.constant
-            goes_round = goes_round or (read.goes_round and factor & _ADDRESS != 0)
-        return _Address(total & _ADDRESS, goes_round)
+            goes_round = goes_round or (read.goes_round and factor & _ADDRESS_MASK != 0)
+        return _Address(total & _ADDRESS_MASK, goes_round)
 
-    def _read(self, register: int, place: int) -> _Address:
+    def _address_of_register(self, register: int, place: int) -> _Address:
         """Return that of a register; of what several ways write the least, those left out that lead round to it."""
         facts = self._held[place] & self._definitions.of((register,))
-        writers = self._alike(place, self._definitions.instructions(facts, _MOST_DEFINITIONS))
+        writers = self._last_writer(place, self._definitions.instructions(facts, _MOST_DEFINITIONS))
         self._budget.take(1 + len(writers))
         every = [self._write(register, one) for one in writers if (register, one) not in self._open]
         goes_round = len(writers) > 1 or any(one.goes_round for one in every)
         return _Address(min((one.constant for one in every), default=0), goes_round)
 
-    def _alike(self, place: int, writers: Sequence[int]) -> Sequence[int]:
+    def _last_writer(self, place: int, writers: Sequence[int]) -> Sequence[int]:
         """Return the last writer alone where it runs under the predicate of the reader, in the same block."""
         guard, first = self._instructions[place].guard, self._graph.blocks[self._graph.block_of(place)].first
         alike = [one for one in writers if first <= one < place and self._instructions[one].guard == guard]

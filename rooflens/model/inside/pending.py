@@ -20,7 +20,7 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from rooflens.model.inside.budget import Budget
+from rooflens.model.inside.budget import StepBudget
 from rooflens.model.inside.graph import Graph
 from rooflens.model.inside.instruction import Instruction
 from rooflens.model.roofline.opcodes import THREAD_COPY, WARPGROUP_PRODUCTS
@@ -53,10 +53,10 @@ class Pending(ABC, Generic[State]):
         """Return what is pending behind an instruction of `places`, by its number in them, from what is before it."""
 
     @abstractmethod
-    def joined(self, one: State, other: State) -> State:
+    def joined(self, state: State, other: State) -> State:
         """Return what is pending where two ways meet."""
 
-    def settle(self, budget: Budget) -> None:
+    def settle(self, budget: StepBudget) -> None:
         """Find what may be pending where each block begins.
 
         Raises:
@@ -104,7 +104,7 @@ class Pending(ABC, Generic[State]):
             yield position, state
 
 
-class Change(Struct, frozen=True):
+class HeldChange(Struct, frozen=True):
     """What an instruction does to who holds what.
 
     Attributes:
@@ -131,7 +131,7 @@ class Holders(Pending[int]):
         positions: For each fact, in the order of the instructions, the position of the one that holds.
     """
 
-    def __init__(self, graph: Graph, changes: Sequence[Change]) -> None:
+    def __init__(self, graph: Graph, changes: Sequence[HeldChange]) -> None:
         super().__init__(graph, [change.position for change in changes], 0)
         self.positions: list[int] = []
         self._of_name: dict[int, int] = {}
@@ -151,9 +151,9 @@ class Holders(Pending[int]):
         """Return the facts that are left behind an instruction, and those that it makes."""
         return state & ~self._freed[number] | self._taken[number]
 
-    def joined(self, one: int, other: int) -> int:
+    def joined(self, value: int, other: int) -> int:
         """Return the facts of both ways."""
-        return one | other
+        return value | other
 
     def of(self, names: Iterable[int]) -> int:
         """Return all facts about some names."""
@@ -222,9 +222,9 @@ class SinceBarrier(Pending[Longest]):
             return Longest(Took(), state.since)
         return state if took <= state.since else Longest(took, state.earlier)
 
-    def joined(self, one: Longest, other: Longest) -> Longest:
+    def joined(self, longest: Longest, other: Longest) -> Longest:
         """Return what took longer on either way."""
-        return Longest(max(one.since, other.since), max(one.earlier, other.earlier))
+        return Longest(max(longest.since, other.since), max(longest.earlier, other.earlier))
 
 
 Tiles: TypeAlias = "tuple[int, ...]"
@@ -263,23 +263,23 @@ class Groups(Pending[Tiles]):
 
     @staticmethod
     @abstractmethod
-    def is_member(one: Instruction) -> bool:
+    def is_member(instruction: Instruction) -> bool:
         """Return whether an instruction joins the open group."""
 
     @staticmethod
     @abstractmethod
-    def closes(one: Instruction) -> bool:
+    def closes(instruction: Instruction) -> bool:
         """Return whether an instruction closes the open group."""
 
     @staticmethod
     @abstractmethod
-    def leaves(one: Instruction) -> int | None:
+    def leaves(instruction: Instruction) -> int | None:
         """Return how many groups an instruction leaves under way; None if it waits for none."""
 
     @classmethod
-    def matters(cls, one: Instruction) -> bool:
+    def matters(cls, instruction: Instruction) -> bool:
         """Return whether an instruction changes what is under way."""
-        return cls.is_member(one) or cls.closes(one) or cls.leaves(one) is not None
+        return cls.is_member(instruction) or cls.closes(instruction) or cls.leaves(instruction) is not None
 
     def behind(self, number: int, state: Tiles) -> Tiles:
         """Return the groups behind a member, the end of a group, or a wait."""
@@ -292,11 +292,11 @@ class Groups(Pending[Tiles]):
         left = self.leaves(one)
         return state if left is None else state[: 2 + left]
 
-    def joined(self, one: Tiles, other: Tiles) -> Tiles:
+    def joined(self, tiles: Tiles, other: Tiles) -> Tiles:
         """Return the groups of both ways, by their age."""
-        if one == other:
-            return one
-        return tuple(left | right for left, right in zip_longest(one, other, fillvalue=0))
+        if tiles == other:
+            return tiles
+        return tuple(left | right for left, right in zip_longest(tiles, other, fillvalue=0))
 
     def awaited(self, state: Tiles, leaves: int) -> list[int]:
         """Return the positions of the first members that a wait waits for, given the groups under way before it."""
@@ -318,24 +318,24 @@ class CopyGroups(Groups):
     """
 
     @staticmethod
-    def is_member(one: Instruction) -> bool:
+    def is_member(instruction: Instruction) -> bool:
         """Return whether an instruction is a copy."""
-        return one.base == THREAD_COPY
+        return instruction.base == THREAD_COPY
 
     @staticmethod
-    def closes(one: Instruction) -> bool:
+    def closes(instruction: Instruction) -> bool:
         """Return whether it is `cp.async.commit_group`."""
-        return one.base == _CLOSE
+        return instruction.base == _CLOSE
 
     @staticmethod
-    def leaves(one: Instruction) -> int | None:
+    def leaves(instruction: Instruction) -> int | None:
         """Return what `cp.async.wait_group` leaves."""
-        return one.leaves_groups
+        return instruction.leaves_groups
 
     @classmethod
-    def matters(cls, one: Instruction) -> bool:
+    def matters(cls, instruction: Instruction) -> bool:
         """Return whether it changes which copies are under way, or what is read."""
-        return super().matters(one) or one.base == "BAR" or one.kind == "shared load"
+        return super().matters(instruction) or instruction.base == "BAR" or instruction.kind == "shared load"
 
     def behind(self, number: int, state: Tiles) -> Tiles:
         """Return the tiles behind a copy, the end of a group, a wait, a read or a barrier."""
@@ -360,16 +360,16 @@ class ProductGroups(Groups):
     """
 
     @staticmethod
-    def is_member(one: Instruction) -> bool:
+    def is_member(instruction: Instruction) -> bool:
         """Return whether an instruction is an asynchronous tensor product."""
-        return one.base in WARPGROUP_PRODUCTS
+        return instruction.base in WARPGROUP_PRODUCTS
 
     @staticmethod
-    def closes(one: Instruction) -> bool:
+    def closes(instruction: Instruction) -> bool:
         """Return whether it is the last of a group."""
-        return one.closes_products
+        return instruction.closes_products
 
     @staticmethod
-    def leaves(one: Instruction) -> int | None:
+    def leaves(instruction: Instruction) -> int | None:
         """Return what `wgmma.wait_group` leaves."""
-        return one.leaves_products
+        return instruction.leaves_products

@@ -13,12 +13,12 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from rooflens.model.hotspots import STALL
-from rooflens.model.inside.budget import Budget, TooManyStepsError
+from rooflens.model.inside.budget import StepBudget, TooManyStepsError
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import Graph
 from rooflens.model.inside.instruction import SCOREBOARDS
-from rooflens.model.inside.mbarriers import Ring, find_phases
-from rooflens.model.inside.pending import Change, CopyGroups, Holders, ProductGroups, SinceBarrier
+from rooflens.model.inside.mbarriers import BarrierRing, find_phases
+from rooflens.model.inside.pending import CopyGroups, HeldChange, Holders, ProductGroups, SinceBarrier
 from rooflens.model.records import Wait, WaitFound
 
 SCOREBOARD_WAITS: Mapping[str, frozenset[str]] = {
@@ -57,7 +57,7 @@ _BOARDS = tuple(tuple(board for board in range(SCOREBOARDS) if mask >> board & 1
 
 Value = TypeVar("Value")
 
-Found: TypeAlias = "dict[str, tuple[Sequence[int], WaitFound]]"
+WaitsByKind: TypeAlias = "dict[str, tuple[Sequence[int], WaitFound]]"
 """Reason of an instruction's wait -> positions of what it waits for, and how that was found."""
 
 _NOTHING: tuple[Sequence[int], WaitFound] = (), "order"
@@ -80,12 +80,12 @@ class Waits(NamedTuple):
     at: dict[int, tuple[Wait, ...]]
     in_flight: dict[int, int]
     tiles: dict[int, int]
-    rings: dict[int, Ring]
+    rings: dict[int, BarrierRing]
     products: dict[int, int]
     note: str = ""
 
 
-def find_waits(code: MachineCode, graphs: Iterable[Graph], counted_at: AbstractSet[int], budget: Budget) -> Waits:
+def find_waits(code: MachineCode, graphs: Iterable[Graph], counted_at: AbstractSet[int], budget: StepBudget) -> Waits:
     """Find what the samples at each instruction wait for.
 
     Args:
@@ -104,7 +104,7 @@ def find_waits(code: MachineCode, graphs: Iterable[Graph], counted_at: AbstractS
     waits = Waits({}, {}, {}, {}, {})
     gone_through = 0
     for graph in graphs:
-        function = _Function(graph, code, sampled, budget)
+        function = _FunctionWaits(graph, code, sampled, budget)
         try:
             in_flight, tiles, rings, products = function.find(counted_at)
         except TooManyStepsError:
@@ -118,7 +118,7 @@ def find_waits(code: MachineCode, graphs: Iterable[Graph], counted_at: AbstractS
     return waits
 
 
-class _Function:
+class _FunctionWaits:
     """The waits of one function.
 
     Args:
@@ -129,14 +129,14 @@ class _Function:
     """
 
     def __init__(
-        self, graph: Graph, code: MachineCode, sampled: Mapping[int, Mapping[str, float]], budget: Budget
+        self, graph: Graph, code: MachineCode, sampled: Mapping[int, Mapping[str, float]], budget: StepBudget
     ) -> None:
         self._graph = graph
         self._code = code
         self._budget = budget
         self._executed = code.amounts.get("warp_inst", {})
         self._sampled = self._by_position(sampled)
-        self._found: dict[int, Found] = defaultdict(dict)
+        self._found: dict[int, WaitsByKind] = defaultdict(dict)
 
     def _by_position(self, by_offset: Mapping[int, Value]) -> dict[int, Value]:
         """Re-key a map from code offsets to positions in this function."""
@@ -162,7 +162,7 @@ class _Function:
 
     def find(
         self, counted_at: AbstractSet[int]
-    ) -> tuple[dict[int, int], dict[int, int], dict[int, Ring], dict[int, int]]:
+    ) -> tuple[dict[int, int], dict[int, int], dict[int, BarrierRing], dict[int, int]]:
         """Find what each sample waits for; return the function's part of `Waits`, from `in_flight` to `products`.
 
         Raises:
@@ -303,7 +303,7 @@ class _Function:
             self._wait_for(groups.awaited(state, leaves), _OF_PRODUCTS, place)
         return left
 
-    def _find_by_mbarriers(self) -> dict[int, Ring]:
+    def _find_by_mbarriers(self) -> dict[int, BarrierRing]:
         """Name in place of a wait at an mbarrier what ends its phase: copies, products, or who arrives.
 
         Returns:
@@ -333,7 +333,7 @@ class _Function:
             if not wanted.isdisjoint(one.writes):
                 written = tuple(sorted(wanted & one.writes))
                 frees = () if one.is_conditional else written
-                changes.append(Change(position, frees, takes=() if one.kind in _OF_FIXED_LATENCY else written))
+                changes.append(HeldChange(position, frees, takes=() if one.kind in _OF_FIXED_LATENCY else written))
         writers = Holders(self._graph, changes)
         writers.settle(self._budget)
         held = dict(writers.before(sorted({position for position, _ in unclear})))
@@ -365,7 +365,7 @@ class Setters(Holders):
             if read is not None and read != written:
                 takes = *takes, read
             if takes or one.waits:
-                changes.append(Change(position, _BOARDS[one.waits], takes))
+                changes.append(HeldChange(position, _BOARDS[one.waits], takes))
         super().__init__(graph, changes)
         self._instructions = graph.instructions
         self._executed = executed

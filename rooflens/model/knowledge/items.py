@@ -25,7 +25,7 @@ KINDS: Mapping[Kind, str] = {
 _FOLDER = Path(__file__).parent
 
 
-class Item(Struct, frozen=True, forbid_unknown_fields=True):
+class KnowledgeItem(Struct, frozen=True, forbid_unknown_fields=True):
     """One item as its file has it.
 
     Attributes:
@@ -59,13 +59,13 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def find_item(kind: Kind, name: str) -> Item | None:
+def find_item(kind: Kind, name: str) -> KnowledgeItem | None:
     """Return an item; None if it has no file, such as a flag from a newer store."""
     if name not in names_of(kind):
         return None
     found: dict[str, Any] = tomllib.loads((_FOLDER / kind / f"{name}.toml").read_text(encoding="utf-8"))
     texts = {key: " ".join(value.split()) for key, value in found.items() if isinstance(value, str)}
-    return msgspec.convert({**found, **texts}, Item)
+    return msgspec.convert({**found, **texts}, KnowledgeItem)
 
 
 @cache

@@ -101,7 +101,7 @@ def link_of(gpu: Datasheet, gpus: int, wanted: LinkKind | None = None) -> Link:
     found = [gpu.links[kind] for kind in kinds if kind in gpu.links]
     if link := next((link for link in found if link.reaches(gpus)), None):
         return link
-    told = " and ".join(_lacking(gpu, kind) for kind in kinds)
+    told = " and ".join(_lacking_link(gpu, kind) for kind in kinds)
     raise InputError(f"`{gpu.name}`: {told}", "choose another link; `rooflens gpus NAME` lists those it has")
 
 
@@ -166,7 +166,7 @@ def algorithms_of(collective: Collective, size: float, gpus: int, path: Path) ->
     return tuple(sorted(found, key=lambda one: one.time_s))
 
 
-def _lacking(gpu: Datasheet, kind: LinkKind) -> str:
+def _lacking_link(gpu: Datasheet, kind: LinkKind) -> str:
     """Say why a link cannot be used."""
     if kind in gpu.links:
         return f"its {LINK_NAMES[kind]} bridge joins {gpu.links[kind].joins} GPUs"
@@ -192,11 +192,11 @@ def _whole(size: float, _: int) -> float:
     return size
 
 
-def _others(gpus: int) -> float:
+def _exchanged_share(gpus: int) -> float:
     return exchanged(1.0, gpus)
 
 
-_EXCHANGE = Collective(_others, MappingProxyType({RING: exchanged}))
+_EXCHANGE = Collective(_exchanged_share, MappingProxyType({RING: exchanged}))
 
 
 def _collective(  # noqa: PLR0913, PLR0917 - one column each
@@ -280,7 +280,7 @@ COLLECTIVES = (
         ("parts for others read, parts from others written", f"{EXCHANGED} the buffer"),
         exchanged,
         lambda size, gpus: 2 * exchanged(size, gpus),
-        Collective(_others, MappingProxyType({DIRECT: exchanged})),
+        Collective(_exchanged_share, MappingProxyType({DIRECT: exchanged})),
     ),
     _collective(
         "broadcast",
@@ -318,8 +318,8 @@ _BUS_FACTORS: Mapping[str, Callable[[int], float]] = MappingProxyType(
     {
         **{row.name: row.collective.bus_factor for row in COLLECTIVES if row.collective is not None},
         "reduce": _one_for_one,
-        "gather": _others,
-        "scatter": _others,
+        "gather": _exchanged_share,
+        "scatter": _exchanged_share,
         "receive": _one_for_one,
     }
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from rooflens.format import duration, si, significant
-from rooflens.model.predict.published import Attainable
+from rooflens.model.predict.published import PublishedTimes
 from rooflens.model.records import AttainedVerdict, FloorVerdict, PredictedQuantity, PredictedVerdict, ratio
 from rooflens.model.verdict.thresholds import default_thresholds
 
@@ -34,7 +34,7 @@ class Compared(Struct, frozen=True):
 def compared_times(
     time_ns: float,
     floor_ns: float,
-    found: Attainable | None,
+    published: PublishedTimes | None,
     without_dram_ns: float = 0.0,
     apart_ns: float | None = None,
 ) -> tuple[Compared, ...]:
@@ -43,7 +43,7 @@ def compared_times(
     Args:
         time_ns: As measured.
         floor_ns: No kernel is faster from cold caches.
-        found: What published kernels take.
+        published: What published kernels take.
         without_dram_ns: As for `against_floor`.
         apart_ns: The floor of a kernel for each step; None for an operation without steps.
     """
@@ -51,9 +51,9 @@ def compared_times(
     if apart_ns is not None:
         verdict = "fused" if time_ns < apart_ns else against_floor(time_ns, apart_ns)
         rows.append(Compared("separate", "ns", apart_ns, time_ns, verdict))
-    if found is not None:
-        attained = against_published(time_ns / 1e9, found)
-        rows.append(Compared("attainable", "ns", found.typical_s * 1e9, time_ns, attained))
+    if published is not None:
+        attained = against_published(time_ns / 1e9, published)
+        rows.append(Compared("attainable", "ns", published.typical_s * 1e9, time_ns, attained))
     return tuple(rows)
 
 
@@ -72,30 +72,38 @@ def against_floor(time_s: float, floor_s: float, without_dram_s: float = 0.0) ->
     return "near the floor" if time_s * default_thresholds().at_roof_share <= floor_s else "above the floor"
 
 
-def against_published(time_s: float, found: Attainable) -> AttainedVerdict:
+def against_published(time_s: float, published: PublishedTimes) -> AttainedVerdict:
     """Judge a measured time by those of published kernels."""
-    if time_s > found.high_s:
+    if time_s > published.high_s:
         return "slower than most"
-    return "slower than half" if time_s > found.typical_s else "faster than half"
+    return "slower than half" if time_s > published.typical_s else "faster than half"
 
 
 def time_words(
-    time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0, clock_hz: float | None = None
+    time_s: float,
+    floor_s: float,
+    published: PublishedTimes | None,
+    without_dram_s: float = 0.0,
+    clock_hz: float | None = None,
 ) -> str:
     """Compare a measured time with the floor and with published kernels, and say whether to stop."""
     taken = f"{duration(time_s * 1e9)} is {significant(time_s / floor_s)} times the floor"
-    advice = time_advice(time_s, floor_s, found, without_dram_s, clock_hz)
+    advice = time_advice(time_s, floor_s, published, without_dram_s, clock_hz)
     if time_s < floor_s:
         return f"{taken}{' from cold caches' if time_s >= without_dram_s else ''}: {advice}"
-    if found is None:
+    if published is None:
         return taken
-    rank = against_published(time_s, found).replace("most", "nearly all")
-    times = significant(time_s / found.typical_s)
+    rank = against_published(time_s, published).replace("most", "nearly all")
+    times = significant(time_s / published.typical_s)
     return f"{taken} and {times} times the median of published kernels: {rank} of them; {advice}"
 
 
 def time_advice(
-    time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0, clock_hz: float | None = None
+    time_s: float,
+    floor_s: float,
+    published: PublishedTimes | None,
+    without_dram_s: float = 0.0,
+    clock_hz: float | None = None,
 ) -> str:
     """Say what to do about a measured time; empty above the floor if no kernel of the operation is published.
 
@@ -105,7 +113,7 @@ def time_advice(
     Args:
         time_s: As measured.
         floor_s: From cold caches.
-        found: What published kernels take.
+        published: What published kernels take.
         without_dram_s: The time that the work takes with all data in caches.
         clock_hz: The highest clock that the floor allows for; None if the time is of a kernel whose clock is known.
     """
@@ -116,9 +124,9 @@ def time_advice(
         return f"{faster}{_NARROWER}, or it did less work than predicted; or the time is wrong ({kept})"
     if verdict == "below the floor":
         return f"L2 held some of its data, {_NARROWER}, or it did less work than predicted"
-    if found is None:
+    if published is None:
         return ""
-    return "stop here" if time_s <= found.typical_s else f"the best would take {duration(found.low_s * 1e9)}"
+    return "stop here" if time_s <= published.typical_s else f"the best would take {duration(published.low_s * 1e9)}"
 
 
 _NARROWER = "its operands or sums have a narrower type"

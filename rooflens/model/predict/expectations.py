@@ -10,19 +10,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from rooflens.checking import Table, parse_toml
+from rooflens.checking import CheckedTable, parse_toml
 from rooflens.errors import UsageError
 from rooflens.globs import covers
-from rooflens.model.cases import Case, Part, evaluate
+from rooflens.model.cases import Case, LaunchWork, evaluate
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.forecast import work_of
-from rooflens.model.predict.measured import Checked, Coverage, Prediction, Rule, read_coverage
+from rooflens.model.predict.measured import Checked, Coverage, Prediction, PredictionRule, read_coverage
 from rooflens.model.predict.operations import the_operation
 from rooflens.model.predict.rows import counted_type, the_dtype
 from rooflens.model.predict.sizes import check_shape, checked_sizes, parse_values
 from rooflens.model.records import Analysis, AnalyzedReport
 
-_HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` lists the operations"
+_PREDICTION_HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` lists the operations"
 
 FILE_HINT = (
     'each kernel is a table `[[kernel]]` with `match = "*gemm*"` and `predict = "gemm:m=4096,n=4096,k=4096,dtype=bf16"`'
@@ -37,15 +37,15 @@ def parse_prediction(text: str) -> Prediction:
     """
     name, _, rest = text.partition(":")
     operation = the_operation(name.strip())
-    pairs = [_pair(part) for part in rest.split(",") if part.strip()]
+    pairs = [_key_and_value(part) for part in rest.split(",") if part.strip()]
     given = dict(pairs)
     if len(given) < len(pairs):
-        raise UsageError(f"`{text}` gives a size twice", _HINT)
+        raise UsageError(f"`{text}` gives a size twice", _PREDICTION_HINT)
     dtype = the_dtype(given.pop("dtype", operation.dtype))
     out_dtype = given.pop("out_dtype", None)
     is_stated_once = "iterations" not in given
-    iterations = _one("iterations", given.pop("iterations", "1"))
-    sizes = checked_sizes(operation, {key: _one(key, value) for key, value in given.items()})
+    iterations = _single_value("iterations", given.pop("iterations", "1"))
+    sizes = checked_sizes(operation, {key: _single_value(key, value) for key, value in given.items()})
     check_shape(sizes)
     flop, moved_bytes = work_of(operation, sizes, dtype, out_dtype)
     return Prediction(
@@ -61,21 +61,21 @@ def parse_prediction(text: str) -> Prediction:
     )
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _key_and_value(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"`{text.strip()}` is not a size of a prediction", _HINT)
+        raise UsageError(f"`{text.strip()}` is not a size of a prediction", _PREDICTION_HINT)
     return key.strip().replace("-", "_"), value.strip()
 
 
-def _one(key: str, text: str) -> int:
+def _single_value(key: str, text: str) -> int:
     values = parse_values(text)
     if len(values) != 1 or values[0] < 0 or (key == "iterations" and not values[0]):
-        raise UsageError(f"`{key}` of a prediction is one number, not `{text}`", _HINT)
+        raise UsageError(f"`{key}` of a prediction is one number, not `{text}`", _PREDICTION_HINT)
     return values[0]
 
 
-def parse_rules(text: str, file: str) -> tuple[Rule, ...]:
+def parse_rules(text: str, file: str) -> tuple[PredictionRule, ...]:
     """Read a file of predictions by kernel name: `[[kernel]]` tables with `match` and `predict`.
 
     Raises:
@@ -86,15 +86,15 @@ def parse_rules(text: str, file: str) -> tuple[Rule, ...]:
     return tuple(_rule(table) for table in document.tables("kernel"))
 
 
-def _rule(table: Table) -> Rule:
+def _rule(table: CheckedTable) -> PredictionRule:
     table.check_keys(("match", "predict"))
     try:
-        return Rule(table.text("match"), parse_prediction(table.text("predict")))
+        return PredictionRule(table.text("match"), parse_prediction(table.text("predict")))
     except UsageError as error:
         raise table.error(str(error), error.hint) from error
 
 
-def rule_of(name: str, rules: Sequence[Rule]) -> Rule | None:
+def rule_of(name: str, rules: Sequence[PredictionRule]) -> PredictionRule | None:
     """Find the first rule whose pattern matches a kernel's whole name."""
     return next((rule for rule in rules if covers(rule.kernel, name)), None)
 
@@ -102,7 +102,7 @@ def rule_of(name: str, rules: Sequence[Rule]) -> Rule | None:
 def check_reports(
     reports: Iterable[AnalyzedReport],
     predictions: Mapping[str, Prediction],
-    rules: Sequence[Rule] = (),
+    rules: Sequence[PredictionRule] = (),
 ) -> tuple[Checked, ...]:
     """Check each report against its prediction, and the kernels that a rule names against the rule.
 
@@ -115,13 +115,13 @@ def check_reports(
     for report in reports:
         coverage, prediction = read_coverage(report.run), predictions.get(report.run.digest)
         if report.analyses and prediction is not None:
-            found.append(check(_repeated(prediction, report.analyses), report.analyses, coverage))
+            found.append(check(_with_iterations(prediction, report.analyses), report.analyses, coverage))
         parts = prediction.parts if prediction is not None else ()
         found += _by_rule(report.analyses, coverage, (*rules, *parts))
     return tuple(found)
 
 
-def _repeated(prediction: Prediction, kernels: Sequence[Analysis]) -> Prediction:
+def _with_iterations(prediction: Prediction, kernels: Sequence[Analysis]) -> Prediction:
     """Take launches of one kernel for iterations, where each moves about what was predicted and nobody said how many.
 
     Parts of one operation, such as splits of k, move the predicted bytes together: they stay one iteration.
@@ -142,7 +142,7 @@ def _repeated(prediction: Prediction, kernels: Sequence[Analysis]) -> Prediction
     return replace(prediction, iterations=launches) if abs(each) < abs(together) else prediction
 
 
-def _by_rule(kernels: Sequence[Analysis], coverage: Coverage, rules: Sequence[Rule]) -> Iterator[Checked]:
+def _by_rule(kernels: Sequence[Analysis], coverage: Coverage, rules: Sequence[PredictionRule]) -> Iterator[Checked]:
     """Check the launches of each rule together, by their mean launch."""
     matched: dict[str, list[Analysis]] = {}
     for analysis in kernels:
@@ -185,11 +185,11 @@ def predict_case(
         resource=expect.resource if expect else None,
         why=expect.why if expect else "",
         iterations=iterations,
-        parts=tuple(Rule(part.match, _predict_part(operation, case, part, sizes)) for part in case.parts),
+        parts=tuple(PredictionRule(part.match, _predict_part(operation, case, part, sizes)) for part in case.parts),
     )
 
 
-def _predict_part(operation: str, case: Case, part: Part, sizes: Mapping[str, int]) -> Prediction:
+def _predict_part(operation: str, case: Case, part: LaunchWork, sizes: Mapping[str, int]) -> Prediction:
     """Predict what one launch of a case's kernel must compute and move."""
     return Prediction(
         operation=operation,

@@ -40,7 +40,7 @@ _COUNTED_LOW = frozenset({"sparse_tensor_work", "tensor_work_not_measured", "fp1
 _COUNTED_HIGH = frozenset({"tensor_flop_estimated", "fp16_is_upper_bound"})
 
 
-class _Facts(Struct, frozen=True):
+class _CheckedFacts(Struct, frozen=True):
     """A checked prediction with its kernels that did not fail."""
 
     checked: Checked
@@ -62,8 +62,8 @@ def check(prediction: Prediction, analyses: Sequence[Analysis], coverage: Covera
     digest = next((analysis.kernel.digest for analysis in analyses), "")
     bare = Checked(digest, prediction, measured, times, coverage)
     bare = replace(bare, at_least=_is_lower_bound(bare))
-    facts = _Facts(bare, timed(analyses))
-    reasons = chain.from_iterable(topic(facts) for topic in (_scope, _work, _type, _bytes, _time))
+    facts = _CheckedFacts(bare, timed(analyses))
+    reasons = chain.from_iterable(topic(facts) for topic in (_scope, _work, _type, _bytes_gaps, _time_gaps))
     return replace(bare, gaps=tuple(reasons))
 
 
@@ -76,7 +76,7 @@ def _is_lower_bound(checked: Checked) -> bool:
     return not is_same(checked.bytes_ratio, SAME_BYTES)
 
 
-def _scope(facts: _Facts) -> Iterator[str]:
+def _scope(facts: _CheckedFacts) -> Iterator[str]:
     checked = facts.checked
     if checked.measured.failed:
         yield "failed"
@@ -87,7 +87,7 @@ def _scope(facts: _Facts) -> Iterator[str]:
         yield "whole_program_profiled"
 
 
-def _work(facts: _Facts) -> Iterator[str]:
+def _work(facts: _CheckedFacts) -> Iterator[str]:
     predicted, factor = facts.prediction.flop, facts.checked.work_ratio
     if not predicted:
         return
@@ -97,7 +97,7 @@ def _work(facts: _Facts) -> Iterator[str]:
         yield from _more_work(facts, predicted) if factor > 1 else _less_work(facts)
 
 
-def _more_work(facts: _Facts, predicted: float) -> Iterator[str]:
+def _more_work(facts: _CheckedFacts, predicted: float) -> Iterator[str]:
     work_of = facts.checked.measured.work_of
     on_tensor = sum(amount for pipe, amount in work_of.items() if pipe.startswith("tensor"))
     if is_same(ratio(on_tensor, predicted), SAME_AMOUNT) and any(not pipe.startswith("tensor") for pipe in work_of):
@@ -117,11 +117,11 @@ def _tile_reason(parameters: Mapping[str, int]) -> str:
     return "edge_of_mask" if parameters.get("causal") else "padded_or_repeated"
 
 
-def _special_functions(facts: _Facts) -> float:
+def _special_functions(facts: _CheckedFacts) -> float:
     return sum(executed(a.kernel.thread_opcodes, ("MUFU",)) * a.launches for a in facts.analyses)
 
 
-def _less_work(facts: _Facts) -> Iterator[str]:
+def _less_work(facts: _CheckedFacts) -> Iterator[str]:
     measured = facts.checked.measured.work
     if _special_functions(facts):
         yield "special_not_counted"
@@ -133,7 +133,7 @@ def _less_work(facts: _Facts) -> Iterator[str]:
         yield "counted_low"
 
 
-def _type(facts: _Facts) -> Iterator[str]:
+def _type(facts: _CheckedFacts) -> Iterator[str]:
     """Find predicted work that ran on pipes of another type."""
     checked, predicted = facts.checked, facts.prediction.flop
     family = _expected_family(facts.prediction)
@@ -157,7 +157,7 @@ def _expected_family(prediction: Prediction) -> str:
     return f"tensor_{prediction.dtype}" if prediction.dtype in _MATRIX_TYPES else prediction.dtype
 
 
-def _matters(facts: _Facts, pipe: str) -> bool:
+def _matters(facts: _CheckedFacts, pipe: str) -> bool:
     """Return whether another pipe matters: vector work of narrow types is meant to run on FP32."""
     resource = facts.prediction.resource
     if resource is not None and resource not in LEVELS:
@@ -168,7 +168,7 @@ def _matters(facts: _Facts, pipe: str) -> bool:
     return bool(peak and memory_ns and facts.prediction.flop and facts.prediction.flop / peak * 1e9 > memory_ns)
 
 
-def _bytes(facts: _Facts) -> Iterator[str]:
+def _bytes_gaps(facts: _CheckedFacts) -> Iterator[str]:
     predicted = facts.prediction.moved_bytes
     moved, factor = facts.checked.measured.moved_bytes, facts.checked.bytes_ratio
     if not predicted:
@@ -181,7 +181,7 @@ def _bytes(facts: _Facts) -> Iterator[str]:
         yield from _more_bytes(facts, moved, predicted)
 
 
-def _more_bytes(facts: _Facts, moved: float, predicted: float) -> Iterator[str]:
+def _more_bytes(facts: _CheckedFacts, moved: float, predicted: float) -> Iterator[str]:
     """Name what more bytes come from; re-reads are named even where L2 serves them all."""
     l2, size, launches = facts.checked.measured.level_bytes["l2"], _l2_bytes(facts), facts.checked.measured.launches
     is_more = moved > predicted * (1 + SAME_BYTES)
@@ -195,7 +195,7 @@ def _more_bytes(facts: _Facts, moved: float, predicted: float) -> Iterator[str]:
         yield "passed_between_launches"
 
 
-def _fewer_bytes(facts: _Facts, predicted: float) -> Iterator[str]:
+def _fewer_bytes(facts: _CheckedFacts, predicted: float) -> Iterator[str]:
     if facts.checked.at_least:
         return
     stayed = facts.has_flag(frozenset({"dram_writes_stay_in_l2"}))
@@ -208,12 +208,12 @@ def _fewer_bytes(facts: _Facts, predicted: float) -> Iterator[str]:
         yield "fits_l2"
 
 
-def _l2_bytes(facts: _Facts) -> float | None:
+def _l2_bytes(facts: _CheckedFacts) -> float | None:
     gpu = datasheet_of(facts.analyses[0].kernel.gpu) if facts.analyses else None
     return gpu.l2_size.value if gpu and gpu.l2_size else None
 
 
-def _time(facts: _Facts) -> Iterator[str]:
+def _time_gaps(facts: _CheckedFacts) -> Iterator[str]:
     floor_ns, time_ns = facts.checked.times.floor_ns, facts.checked.measured.time_ns
     if floor_ns and time_ns and time_ns < floor_ns and not facts.checked.at_least:
         yield "too_fast"

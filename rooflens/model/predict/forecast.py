@@ -43,7 +43,7 @@ from rooflens.model.roofline.datasheets import Datasheet, the_datasheet
 
 if TYPE_CHECKING:
     from rooflens.model.predict.compared import Compared
-    from rooflens.model.predict.published import Attainable
+    from rooflens.model.predict.published import PublishedTimes
 
 Regime = Literal["memory", "compute", "communication", "overhead"]
 
@@ -173,7 +173,7 @@ class Forecast(Struct, frozen=True):
         return f"<Forecast of {self.label}: {self.regime}-bound, floor {duration(self.t_lower_s * 1e9)}, {amounts}>"
 
     @property
-    def attainable(self) -> Attainable | None:
+    def attainable(self) -> PublishedTimes | None:
         """What published kernels of this operation would take; None if there is none, or launches take longer."""
         from rooflens.model.predict.published import attainable  # noqa: PLC0415 - its points need this module's floors
 
@@ -353,12 +353,12 @@ def _of_units(parts: Iterable[Forecast]) -> tuple[float, ...]:
     return tuple(spent_s.values())
 
 
-def _as_algorithms_send(found: Forecast, operation: Operation, sizes: Sizes, over: Path) -> Forecast:
+def _as_algorithms_send(forecast: Forecast, operation: Operation, sizes: Sizes, over: Path) -> Forecast:
     """Say beside the floor of a collective what the algorithms of libraries take."""
     assert operation.collective is not None  # noqa: S101 - the caller asked
     gpus = operation.group(sizes)
     return replace(
-        found,
+        forecast,
         algorithms=algorithms_of(operation.collective, sizes["bytes"], gpus, over),
         buffer_bytes=sizes["bytes"],
         bus_factor=operation.collective.bus_factor(gpus),
@@ -598,7 +598,7 @@ def usual_dtype(operation: Operation, gpu: Datasheet) -> str:
     return operation.dtype if operation.dtype in known else max(known, key=known.__getitem__, default=operation.dtype)
 
 
-class Row(Struct, frozen=True):
+class ForecastRow(Struct, frozen=True):
     """One operation, type and GPU over the steps of a sweep; a single prediction has one step.
 
     Attributes:
@@ -620,7 +620,7 @@ class Row(Struct, frozen=True):
         return result_type(self.operation, self.dtype, self.options.out_dtype)
 
 
-def predicted(operation: str, sizes: Mapping[str, int], options: Options) -> Row:
+def predicted(operation: str, sizes: Mapping[str, int], options: Options) -> ForecastRow:
     """Predict an operation at one set of sizes; without a type, in the default one for that GPU.
 
     Raises:
@@ -629,7 +629,7 @@ def predicted(operation: str, sizes: Mapping[str, int], options: Options) -> Row
         InputError: The GPU has no peak for the type, or no link to as many others.
     """
     found, gpu = the_operation(operation), the_datasheet(options.gpu)
-    return _row(found, [sizes], the_dtype(options.dtype or usual_dtype(found, gpu)), gpu, options)
+    return _forecast_row(found, [sizes], the_dtype(options.dtype or usual_dtype(found, gpu)), gpu, options)
 
 
 def swept(
@@ -638,17 +638,19 @@ def swept(
     dtype: str,
     gpu: Datasheet,
     options: Options = Options(),  # noqa: B008 - frozen
-) -> Row:
+) -> ForecastRow:
     """Predict every step of a sweep.
 
     Raises:
         UsageError: A size cannot be read, is out of range or does not fit another one, or the type is unknown.
         InputError: The GPU has no peak for the type, or no link to as many others.
     """
-    return _row(operation, sweep_sizes(written), the_dtype(dtype), gpu, options)
+    return _forecast_row(operation, sweep_sizes(written), the_dtype(dtype), gpu, options)
 
 
-def _row(operation: Operation, steps: Iterable[Mapping[str, int]], dtype: str, gpu: Datasheet, options: Options) -> Row:
+def _forecast_row(
+    operation: Operation, steps: Iterable[Mapping[str, int]], dtype: str, gpu: Datasheet, options: Options
+) -> ForecastRow:
     sizes = [checked_sizes(operation, step) for step in steps]
     if options.measured_ms is not None and len(sizes) > 1:
         raise UsageError("a measured time is of one size, and several are swept", "give each size one value")
@@ -660,7 +662,7 @@ def _row(operation: Operation, steps: Iterable[Mapping[str, int]], dtype: str, g
     def at(step: Sizes) -> Forecast:
         return replace(forecast(operation, step, dtype, gpu, options), measured_s=measured_s)
 
-    return Row(operation, dtype, gpu, tuple((step, at(step)) for step in sizes), crossings(sizes, at), options)
+    return ForecastRow(operation, dtype, gpu, tuple((step, at(step)) for step in sizes), crossings(sizes, at), options)
 
 
 def crossings(steps: Sequence[Sizes], evaluate: Callable[[Sizes], Forecast]) -> tuple[tuple[Sizes, Regime], ...]:
@@ -674,10 +676,10 @@ def crossings(steps: Sequence[Sizes], evaluate: Callable[[Sizes], Forecast]) -> 
     """
     regimes = [evaluate(step).regime for step in steps]
     changes = (i for i in range(1, len(steps)) if regimes[i] != regimes[i - 1])
-    return tuple((_begin(steps[i - 1], steps[i], regimes[i], evaluate), regimes[i]) for i in changes)
+    return tuple((_regime_begin(steps[i - 1], steps[i], regimes[i], evaluate), regimes[i]) for i in changes)
 
 
-def _begin(low: Sizes, high: Sizes, regime: Regime, evaluate: Callable[[Sizes], Forecast]) -> Sizes:
+def _regime_begin(low: Sizes, high: Sizes, regime: Regime, evaluate: Callable[[Sizes], Forecast]) -> Sizes:
     """Find the first sizes of a regime between two steps."""
     walking = [name for name in low if low[name] != high[name]]
     if len({(low[name], high[name]) for name in walking}) > 1:
@@ -692,7 +694,7 @@ def _begin(low: Sizes, high: Sizes, regime: Regime, evaluate: Callable[[Sizes], 
     return {**high, **dict.fromkeys(walking, above)}
 
 
-def moving(row: Row) -> list[str]:
+def moving(row: ForecastRow) -> list[str]:
     """Name the sizes that change along a sweep; for a single step, those that differ from their defaults."""
     if len(row.steps) > 1:
         first = row.steps[0][0]

@@ -284,7 +284,7 @@ def _sum_of(n: int, label: str, count: int = 1) -> Part:
     return Part("elementwise", {"n": n, "reads": 2, "writes": 1, "flops": 1}, label, count)
 
 
-def _block(s: Sizes, rows: int, attention: Part, layers: int) -> Iterator[Part]:
+def _decoder_block(s: Sizes, rows: int, attention: Part, layers: int) -> Iterator[Part]:
     """List the steps of decoder blocks over `rows` tokens; every step reads its operands and writes its result.
 
     GPUs that share a block split its heads and its feed-forward layer: the two products that come before a residual sum
@@ -381,14 +381,14 @@ def _whole_sequence(s: Sizes, layers: int) -> Part:
 
 def block_parts(s: Sizes) -> Iterator[Part]:
     """List the steps of one decoder block over a sequence."""
-    return _block(s, s["batch"] * s["length"], _whole_sequence(s, 1), 1)
+    return _decoder_block(s, s["batch"] * s["length"], _whole_sequence(s, 1), 1)
 
 
 def prefill_parts(s: Sizes) -> Iterator[Part]:
     """List the steps of a model that takes in a prompt."""
     rows = s["batch"] * s["length"]
     yield Part("embedding", {"tokens": rows, "width": s["hidden"]}, "embedding")
-    yield from _block({**s, "causal": 1}, rows, _whole_sequence({**s, "causal": 1}, s["layers"]), s["layers"])
+    yield from _decoder_block({**s, "causal": 1}, rows, _whole_sequence({**s, "causal": 1}, s["layers"]), s["layers"])
     yield Part("rmsnorm", {"rows": rows, "width": s["hidden"]}, "last norm")
     yield _product(s["batch"], _columns_of_one(s), s["hidden"], "logits of the last token")
 
@@ -402,7 +402,7 @@ def decode_parts(s: Sizes) -> Iterator[Part]:
         "attention-decode", {**cached, "width": s["hidden"] // s["heads"]}, "attention over the cache", s["layers"]
     )
     yield Part("embedding", {"tokens": rows, "width": s["hidden"]}, "embedding")
-    yield from _block(s, rows, attention, s["layers"])
+    yield from _decoder_block(s, rows, attention, s["layers"])
     yield Part("rmsnorm", {"rows": rows, "width": s["hidden"]}, "last norm")
     yield _product(rows, _columns_of_one(s), s["hidden"], "logits")
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rooflens.model.predict.compared import Compared, compared_times
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, rereads_of, whole_of
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.predict.published import Attainable, attainable
+from rooflens.model.predict.published import PublishedTimes, attainable
 from rooflens.model.predict.rows import Widths, pipes_for
 from rooflens.model.records import (
     LEVELS,
@@ -73,7 +73,7 @@ class Prediction(Struct, frozen=True):
     why: str = ""
     iterations: int = 1
     is_stated_once: bool = False
-    parts: tuple[Rule, ...] = ()
+    parts: tuple[PredictionRule, ...] = ()
 
     @property
     def unit(self) -> str:
@@ -81,7 +81,7 @@ class Prediction(Struct, frozen=True):
         return "op" if self.dtype.startswith("int") else "FLOP"
 
 
-class Rule(Struct, frozen=True):
+class PredictionRule(Struct, frozen=True):
     """A prediction for kernels by name.
 
     Attributes:
@@ -161,7 +161,7 @@ class PredictedTimes(Struct, frozen=True):
     math_ns: float | None = None
     memory_ns: float | None = None
     is_published: bool = False
-    attainable: Attainable | None = None
+    attainable: PublishedTimes | None = None
 
     @property
     def floor_ns(self) -> float | None:
@@ -239,12 +239,12 @@ def compared(
     return tuple(rows)
 
 
-def _amount_verdict(found: float | None, same: float) -> AmountVerdict:
-    if found is None:
+def _amount_verdict(ratio: float | None, same: float) -> AmountVerdict:
+    if ratio is None:
         return "not measured"
-    if is_same(found, same):
+    if is_same(ratio, same):
         return "as predicted"
-    return "more" if found > 1 else "less"
+    return "more" if ratio > 1 else "less"
 
 
 _SURE: frozenset[PredictedVerdict] = frozenset({"more", "not measured", "above the floor", "slower than most"})
@@ -256,9 +256,9 @@ def _as_lower_bound(row: Compared) -> Compared:
     return row if row.name == "intensity" or row.verdict in _SURE else replace(row, verdict="lower bound")
 
 
-def is_same(found: float | None, tolerance: float) -> bool:
+def is_same(ratio: float | None, tolerance: float) -> bool:
     """Return whether a ratio is 1 within a tolerance."""
-    return found is not None and abs(found - 1) <= tolerance
+    return ratio is not None and abs(ratio - 1) <= tolerance
 
 
 def read_coverage(run: Run) -> Coverage:

@@ -15,7 +15,7 @@ DEFAULT_GPU = "h100-sxm"
 """Used if no GPU is named."""
 
 
-class Option(Struct, frozen=True):
+class ForecastOption(Struct, frozen=True):
     """One option as every door offers it.
 
     Attributes:
@@ -32,13 +32,15 @@ class Option(Struct, frozen=True):
     kind: type[str | float] = str
 
 
-OPTIONS: tuple[Option, ...] = (
-    Option("gpu", "short name of a GPU, or part of it", DEFAULT_GPU),
-    Option("dtype", f"type of the operands: {', '.join(DTYPES)}; by default the operation's"),
-    Option("out_dtype", "type of a product's results; by default the operands', or bf16 for narrower ones"),
-    Option("link", "link between GPUs; by default the fastest", choices=get_args(LinkKind)),
-    Option("network_gb_per_s", "GB/s that a GPU sends over a network between GPUs, in place of a link", kind=float),
-    Option("measured_ms", "measured time in ms, to compare with the floor", kind=float),
+OPTIONS: tuple[ForecastOption, ...] = (
+    ForecastOption("gpu", "short name of a GPU, or part of it", DEFAULT_GPU),
+    ForecastOption("dtype", f"type of the operands: {', '.join(DTYPES)}; by default the operation's"),
+    ForecastOption("out_dtype", "type of a product's results; by default the operands', or bf16 for narrower ones"),
+    ForecastOption("link", "link between GPUs; by default the fastest", choices=get_args(LinkKind)),
+    ForecastOption(
+        "network_gb_per_s", "GB/s that a GPU sends over a network between GPUs, in place of a link", kind=float
+    ),
+    ForecastOption("measured_ms", "measured time in ms, to compare with the floor", kind=float),
 )
 
 

@@ -59,14 +59,14 @@ class Load(Struct, frozen=True):
         return tuple(key for key, amount in self.ops.items() if amount >= least)
 
 
-class Roofs(Struct, frozen=True):
+class GpuRoofs(Struct, frozen=True):
     """The DRAM slope and the flat roofs of one GPU: by datasheet, or a report's own at the profiled clock."""
 
     bandwidth_bytes_per_s: float
     peaks_per_s: Mapping[str, float]
 
 
-class Place(Struct, frozen=True):
+class RoofTimes(Struct, frozen=True):
     """One launch under the roofs of one GPU."""
 
     math_s: float
@@ -83,7 +83,7 @@ class Place(Struct, frozen=True):
         return "compute" if self.math_s > self.memory_s else "memory"
 
 
-class Standing(Struct, frozen=True):
+class MeasuredStanding(Struct, frozen=True):
     """A measured kernel on its own GPU.
 
     Attributes:
@@ -93,7 +93,7 @@ class Standing(Struct, frozen=True):
     """
 
     load: Load
-    place: Place
+    place: RoofTimes
     told: bool
 
 
@@ -114,13 +114,13 @@ def load_of(analysis: Analysis) -> Load | None:
     return Load(MappingProxyType(dict(ops)), moved_bytes) if ops or moved_bytes else None
 
 
-def gpu_roofs(gpu: Datasheet) -> Roofs:
+def gpu_roofs(gpu: Datasheet) -> GpuRoofs:
     """Return the roofs of a datasheet."""
     peaks = {key: peak.value for key in PEAK_KEYS if (peak := gpu.peak(key))}
-    return Roofs(gpu.dram_bandwidth.value, MappingProxyType(peaks))
+    return GpuRoofs(gpu.dram_bandwidth.value, MappingProxyType(peaks))
 
 
-def report_roofs(analysis: Analysis) -> Roofs | None:
+def report_roofs(analysis: Analysis) -> GpuRoofs | None:
     """Return the roofs in a kernel's own report, at the profiled clock; None without a bandwidth."""
     bandwidth = analysis.levels["dram"].peak_bytes_per_s
     if not bandwidth:
@@ -130,23 +130,23 @@ def report_roofs(analysis: Analysis) -> Roofs | None:
         if pipe.unit in {"FLOP", "op"} and pipe.peak_per_s:
             # Two instructions of one type have a peak each; the slower one is the careful choice here.
             peaks[peak_key(name)] = min(pipe.peak_per_s, peaks.get(peak_key(name), pipe.peak_per_s))
-    return Roofs(bandwidth, MappingProxyType(peaks))
+    return GpuRoofs(bandwidth, MappingProxyType(peaks))
 
 
-def missing_peaks(load: Load, roofs: Roofs) -> tuple[str, ...]:
+def missing_peaks(load: Load, roofs: GpuRoofs) -> tuple[str, ...]:
     """Name the pipes of a load that a GPU has no peak for."""
     return tuple(key for key in load.needed if key not in roofs.peaks_per_s)
 
 
-def place(load: Load, roofs: Roofs) -> Place | None:
+def place(load: Load, roofs: GpuRoofs) -> RoofTimes | None:
     """Place a load under the roofs of a GPU; None if a peak is missing."""
     if missing_peaks(load, roofs):
         return None
     math_s = sum(amount / roofs.peaks_per_s[key] for key, amount in load.ops.items() if key in roofs.peaks_per_s)
-    return Place(math_s, load.moved_bytes / roofs.bandwidth_bytes_per_s)
+    return RoofTimes(math_s, load.moved_bytes / roofs.bandwidth_bytes_per_s)
 
 
-def standing(analysis: Analysis) -> Standing | None:
+def standing(analysis: Analysis) -> MeasuredStanding | None:
     """Place a kernel under the roofs of its own GPU.
 
     None if the report lacks what it computes or moves, or a peak of its pipes is unknown.
@@ -154,7 +154,9 @@ def standing(analysis: Analysis) -> Standing | None:
     load, gpu = load_of(analysis), datasheet_of(analysis.kernel.gpu)
     roofs = report_roofs(analysis) if gpu is None else gpu_roofs(gpu)
     placed = place(load, roofs) if load is not None and roofs is not None else None
-    return None if load is None or placed is None else Standing(load, placed, _limiter_has_a_datasheet(analysis))
+    return (
+        None if load is None or placed is None else MeasuredStanding(load, placed, _limiter_has_a_datasheet(analysis))
+    )
 
 
 def _limiter_has_a_datasheet(analysis: Analysis) -> bool:
@@ -288,7 +290,7 @@ def what_if(kernel: KernelSummary, gpu: Datasheet | None, dtype: str | None) -> 
     here = standing(analysis)
     answer = WhatIf(kernel, there, dtype)
     if here is None:
-        return replace(answer, reason=_lacking(analysis))
+        return replace(answer, reason=_lacking_counts(analysis))
     kernel_of, limits = analysis.kernel, default_thresholds()
     product = dtype is not None and is_product_on_cuda_cores(kernel_of, analysis.pipes, limits)
     load = here.load if dtype is None else retyped(here.load, dtype, product=product)
@@ -296,7 +298,7 @@ def what_if(kernel: KernelSummary, gpu: Datasheet | None, dtype: str | None) -> 
     roofs = gpu_roofs(there)
     placed = place(load, roofs)
     if placed is None:
-        missing = _named(missing_peaks(load, roofs))
+        missing = _pipe_names(missing_peaks(load, roofs))
         return replace(answer, reason=f"no published peak of {missing} for {there.name}")
     launches: float = kernel.launch_count
     if median_ns := analysis.kernel.duration_ns:  # as many of the median launch as take the time of all
@@ -313,7 +315,7 @@ def what_if(kernel: KernelSummary, gpu: Datasheet | None, dtype: str | None) -> 
     return replace(found, about_ns=kernel.duration_ns * placed.lower_s / here.place.lower_s, side=placed.side)
 
 
-def _far_from_bound(analysis: Analysis, here: Standing) -> str:
+def _far_from_bound(analysis: Analysis, here: MeasuredStanding) -> str:
     """Say why the lower bound does not tell a kernel's time; empty if it does."""
     bound, resource = analysis.verdict.bound, analysis.verdict.resource
     limiter = bound if resource is None else resource_label(resource, analysis.kernel.gpu)
@@ -371,11 +373,11 @@ def elsewhere(
     return answers, left_out
 
 
-def _named(pipes: Iterable[str]) -> str:
+def _pipe_names(pipes: Iterable[str]) -> str:
     return " and ".join(map(resource_label, pipes))
 
 
-def _lacking(analysis: Analysis) -> str:
+def _lacking_counts(analysis: Analysis) -> str:
     """Say what is missing for a forecast on another GPU: counts, DRAM bytes, a published peak; empty if nothing."""
     lacking = []
     if analysis.flop_total is None:
@@ -388,5 +390,5 @@ def _lacking(analysis: Analysis) -> str:
     roofs = report_roofs(analysis) if gpu is None else gpu_roofs(gpu)
     if roofs is None:
         return "no known DRAM bandwidth of its GPU"
-    missing = _named(missing_peaks(load, roofs))
+    missing = _pipe_names(missing_peaks(load, roofs))
     return f"no published peak of {missing} for {gpu.name}" if gpu else f"no peak of {missing} in the report"

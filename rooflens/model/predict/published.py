@@ -35,7 +35,7 @@ _BETTER, _WORSE, _NEARLY_ALL = 0.5, 4 / 3, 0.95
 known, the slowest a third more than 95 % of them. A source seldom has more than 20 points, so its extremes tell little
 about the next source."""
 
-_KINDS: tuple[frozenset[str], ...] = (
+_OPERATION_FAMILIES: tuple[frozenset[str], ...] = (
     frozenset({"rmsnorm", "layernorm", "softmax"}),
     frozenset({"gemm", "grouped-gemm", "batched-gemm"}),
 )
@@ -45,7 +45,7 @@ _LIKE: Mapping[str, str] = {"cross-entropy-loss": "softmax"}
 """Operations with few points of their own -> one with many that does nearly the same: it widens the interval."""
 
 
-class Point(Struct, frozen=True):
+class PublishedPoint(Struct, frozen=True):
     """The best published time of an operation at one size on one GPU.
 
     Attributes:
@@ -80,7 +80,7 @@ class Point(Struct, frozen=True):
         return self.over_floor / self.rereads
 
 
-class Attainable(Struct, frozen=True):
+class PublishedTimes(Struct, frozen=True):
     """The times that published kernels of an operation would take, in seconds.
 
     Attributes:
@@ -104,17 +104,17 @@ class Attainable(Struct, frozen=True):
 
 
 @cache
-def published_points() -> tuple[Point, ...]:
+def published_points() -> tuple[PublishedPoint, ...]:
     """Return all points, each with its floor."""
     text = Path(__file__).with_name("published.csv").read_text(encoding="utf-8")
     return tuple(_point(row) for row in csv.DictReader(text.splitlines()))
 
 
-def _point(row: dict[str, str]) -> Point:
+def _point(row: dict[str, str]) -> PublishedPoint:
     sizes = {name: int(value) for name, _, value in (pair.partition("=") for pair in row["sizes"].split())}
     found = forecast(OPERATIONS[row["operation"]], sizes, row["dtype"], the_datasheet(row["gpu"]))
     names = ("operation", "dtype", "gpu", "implementation", "untuned", "source")
-    return Point(
+    return PublishedPoint(
         **{name: row[name] for name in names},
         sizes=sizes,
         time_s=float(row["time_ms"]) / 1e3,
@@ -125,8 +125,8 @@ def _point(row: dict[str, str]) -> Point:
 
 
 def attainable(
-    operation: str, floor_s: float, points: Iterable[Point] | None = None, *, rereads: float = 1.0
-) -> Attainable | None:
+    operation: str, floor_s: float, points: Iterable[PublishedPoint] | None = None, *, rereads: float = 1.0
+) -> PublishedTimes | None:
     """Return the times that published kernels of an operation and its kind would take; None if there are none.
 
     Args:
@@ -135,7 +135,7 @@ def attainable(
         points: The published times to judge by; by default all.
         rereads: Bytes that kernels move over those of the floor: the best may not, most do.
     """
-    alike = next((kind for kind in _KINDS if operation in kind), frozenset({operation}))
+    alike = next((kind for kind in _OPERATION_FAMILIES if operation in kind), frozenset({operation}))
     offered = published_points() if points is None else tuple(points)
     tuned = [point for point in offered if point.operation in alike and not point.untuned]
     if not floor_s:
@@ -147,8 +147,8 @@ def attainable(
     over = sorted(point.over_moved for point in [one for one in tuned if one.is_long] or tuned)
     # The best may read each byte once, so re-reads widen the range upwards only.
     low_s = floor_s * (1 + _BETTER * (over[0] - 1))
-    high_s = _with_launch(rereads * (1 + _WORSE * (_below(over, _NEARLY_ALL) - 1)), floor_s, LAUNCH_S)
-    return Attainable(
+    high_s = _with_launch(rereads * (1 + _WORSE * (_quantile(over, _NEARLY_ALL) - 1)), floor_s, LAUNCH_S)
+    return PublishedTimes(
         low_s=min(low_s, like.low_s) if like else low_s,
         typical_s=_with_launch(rereads * statistics.median(over), floor_s, LAUNCH_S / 2),
         high_s=max(high_s, like.high_s) if like else high_s,
@@ -157,7 +157,7 @@ def attainable(
     )
 
 
-def _below(ordered: list[float], part: float) -> float:
+def _quantile(ordered: list[float], part: float) -> float:
     """Return a quantile of ordered values, interpolated linearly; `part` is 0 to 1."""
     at = part * (len(ordered) - 1)
     low = int(at)
@@ -171,13 +171,13 @@ def _with_launch(factor: float, floor_s: float, launch_s: float) -> float:
 
 
 def floor_words(
-    floor_s: float, found: Attainable | None, warm_s: float | None = None, fused_s: float | None = None
+    floor_s: float, published: PublishedTimes | None, warm_s: float | None = None, fused_s: float | None = None
 ) -> str:
     """Write the floors and what published kernels attain: `floor 572 µs; tuned kernels take 1.1 to 2.4x as long`.
 
     Args:
         floor_s: From cold caches.
-        found: What published kernels attain; None if none are published.
+        published: What published kernels attain; None if none are published.
         warm_s: With operands and results in L2; None if they do not fit.
         fused_s: Of one kernel for all steps of a composite operation; None for another one.
     """
@@ -187,9 +187,11 @@ def floor_words(
     if warm_s is not None:
         warm = f", {duration(warm_s * 1e9)} with" if warm_s < floor_s else " or with"
         floor += f" from cold caches{warm} its data in L2"
-    if found is None:
+    if published is None:
         return floor
-    low, typical, high = (significant(time_s / floor_s, 2) for time_s in (found.low_s, found.typical_s, found.high_s))
-    unproven = "" if found.proven else " (unproven: one source)"
+    low, typical, high = (
+        significant(time_s / floor_s, 2) for time_s in (published.low_s, published.typical_s, published.high_s)
+    )
+    unproven = "" if published.proven else " (unproven: one source)"
     cold = " as the cold one" if warm_s is not None and warm_s < floor_s else ""
     return f"{floor}; tuned kernels take {low} to {high}x as long{cold}, typically {typical}x{unproven}"

@@ -11,11 +11,11 @@ from rooflens.model.predict.rows import LARGEST_SIZE, Operation, Sizes
 MOST_STEPS = 10_000
 MOST_DIGITS = 20
 _NUMBERS = re.compile(r"\d+")
-_NUMBER = r"\d+(?:\.\d+)?(?:[eE]\+?\d+|[kKMGTP]i?)?"
-_RANGE = re.compile(rf"({_NUMBER}):({_NUMBER}):(x|\+)({_NUMBER})")
+_SIZE_NUMBER = r"\d+(?:\.\d+)?(?:[eE]\+?\d+|[kKMGTP]i?)?"
+_RANGE = re.compile(rf"({_SIZE_NUMBER}):({_SIZE_NUMBER}):(x|\+)({_SIZE_NUMBER})")
 _PARTS = re.compile(r"(\d+)(?:\.(\d+))?(?:[eE]\+?(\d+)|([kKMGTP])(i?))?")
 _PREFIXES = "kMGTP"
-_HINT = "write 4096, 64e9, 64G or 4Ki, 1,2,4 or 128:8192:x2 or 64:1024:+64, or the name of another size"
+_SIZES_HINT = "write 4096, 64e9, 64G or 4Ki, 1,2,4 or 128:8192:x2 or 64:1024:+64, or the name of another size"
 
 
 def parse_values(text: str) -> tuple[int, ...]:
@@ -28,7 +28,7 @@ def parse_values(text: str) -> tuple[int, ...]:
     """
     cleaned = text.replace("_", "").strip()
     if max(map(len, _NUMBERS.findall(cleaned)), default=0) > MOST_DIGITS:
-        raise UsageError(f"`{cleaned[:MOST_DIGITS]}...` is not a size", _HINT)
+        raise UsageError(f"`{cleaned[:MOST_DIGITS]}...` is not a size", _SIZES_HINT)
     if match := _RANGE.fullmatch(cleaned):
         return _walk(_whole(match[1]), _whole(match[2]), match[3], _whole(match[4]))
     return tuple(_whole(part) for part in cleaned.split(","))
@@ -38,21 +38,21 @@ def _whole(text: str) -> int:
     """Read a whole number without rounding it through a float."""
     match = re.fullmatch(_PARTS, text)
     if match is None or not text.isascii():
-        raise UsageError(f"`{text}` is not a size", _HINT)
+        raise UsageError(f"`{text}` is not a size", _SIZES_HINT)
     whole, fraction, exponent, prefix, binary = match.groups(default="")
     power = _PREFIXES.index(prefix.replace("K", "k")) + 1 if prefix else 0
     if int(exponent or 0) > MOST_DIGITS:
-        raise UsageError(f"`{text}` is not a size", _HINT)
+        raise UsageError(f"`{text}` is not a size", _SIZES_HINT)
     factor = int(1024**power if binary else 1000**power * 10 ** int(exponent or 0))
     value, rest = divmod(int(whole + fraction) * factor, int(10 ** len(fraction)))
     if rest:
-        raise UsageError(f"`{text}` is not a whole number", _HINT)
+        raise UsageError(f"`{text}` is not a whole number", _SIZES_HINT)
     return value
 
 
 def _walk(first: int, last: int, sign: str, step: int) -> tuple[int, ...]:
     if (sign == "x" and (step < 2 or first < 1)) or step < 1 or first > last:
-        raise UsageError(f"`{first}:{last}:{sign}{step}` has no steps", _HINT)
+        raise UsageError(f"`{first}:{last}:{sign}{step}` has no steps", _SIZES_HINT)
     values = [first]
     while (following := values[-1] * step if sign == "x" else values[-1] + step) <= last:
         values.append(following)
@@ -91,7 +91,7 @@ def _end_of(name: str, names: Mapping[str, str]) -> str:
     passed = [name]
     while (other := names[passed[-1]]) in names:
         if other in passed:
-            raise UsageError(f"`{name}` refers to `{names[name]}`, which never gets a value", _HINT)
+            raise UsageError(f"`{name}` refers to `{names[name]}`, which never gets a value", _SIZES_HINT)
         passed.append(other)
     return passed[-1]
 

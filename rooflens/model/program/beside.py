@@ -28,7 +28,7 @@ def refined(program: Program, analyses: Sequence[Analysis]) -> Program:
         The same program; a note says if the reports hold none of its kernels.
     """
     sound = [analysis for analysis in analyses if not analysis.kernel.failed]
-    beside = _Beside(sound)
+    beside = _LaunchMatcher(sound)
     known = {id(one): beside.measured(one) for one in program.every}
     notes = program.notes
     if not any(one.measured for one in known.values()):
@@ -42,7 +42,7 @@ def refined(program: Program, analyses: Sequence[Analysis]) -> Program:
     )
 
 
-class _Beside:
+class _LaunchMatcher:
     """Finds the launches of reports that match a launch of a timeline."""
 
     def __init__(self, analyses: Sequence[Analysis]) -> None:
@@ -51,7 +51,7 @@ class _Beside:
 
     def measured(self, kernel: ProgramKernel) -> ProgramKernel:
         """Return a row with the counters' verdict and gain; unchanged if no report has the kernel."""
-        found = [(shape, self._of(kernel.name, shape)) for shape in kernel.shapes]
+        found = [(shape, self._analysis_of(kernel.name, shape)) for shape in kernel.shapes]
         known = [(shape, analysis) for shape, analysis in found if analysis is not None]
         if not known or kernel.is_communication:
             return kernel
@@ -68,7 +68,7 @@ class _Beside:
                 gain_ns = min(gain_ns, kernel.time_ns - kernel.floor_ns)
         return replace(kernel, measured=first, bound=verdict.bound, or_bound=verdict.or_bound, gain_ns=gain_ns)
 
-    def _of(self, name: str, shape: OfShape) -> Analysis | None:
+    def _analysis_of(self, name: str, shape: OfShape) -> Analysis | None:
         alike = self._matching.alike(name, shape.grid, shape.block)
         return median_launch([self._analyses[place] for place in alike]) if alike else None
 

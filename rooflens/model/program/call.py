@@ -55,7 +55,7 @@ RESULT_BYTES: Mapping[int, int] = MappingProxyType({5: 2, 6: 4, 15: 2})
 """Number of a result type as a trace has it -> its bytes (PyTorch, c10/core/ScalarType.h: Half, Float, BFloat16)."""
 
 _NO_TENSOR = frozenset({"", "Scalar", "ScalarList"})
-_MOST_BYTES = 10**15
+_MOST_CALL_BYTES = 10**15
 
 
 class UnknownWorkError(Exception):
@@ -125,12 +125,12 @@ class Work(Struct, frozen=True):
         Raises:
             UnknownWorkError: It moves nothing, or more than there can be.
         """
-        if not 0 < self.moved_bytes <= _MOST_BYTES:
+        if not 0 < self.moved_bytes <= _MOST_CALL_BYTES:
             raise UnknownWorkError
         return self
 
 
-class Sums(Struct, frozen=True):
+class RequestSums(Struct, frozen=True):
     """Requests of a step of a server: what attention sees, summed over them.
 
     Attributes:
@@ -144,17 +144,19 @@ class Sums(Struct, frozen=True):
     pairs: int
 
 
-_NUMBER = r"(\d{1,15})"
-_SUMS = rf"\(sq{_NUMBER}sk{_NUMBER}sqsq{_NUMBER}sqsk{_NUMBER}\)"
+_ARGUMENT_NUMBER = r"(\d{1,15})"
+_SUMS = rf"\(sq{_ARGUMENT_NUMBER}sk{_ARGUMENT_NUMBER}sqsq{_ARGUMENT_NUMBER}sqsk{_ARGUMENT_NUMBER}\)"
 _VLLM_SUMS = re.compile(rf"execute_\d+_context_\d+{_SUMS}_generation_\d+{_SUMS}")
-_VLLM = re.compile(rf"execute_context_{_NUMBER}\({_NUMBER}\)_generation_{_NUMBER}\({_NUMBER}\)")
+_VLLM = re.compile(
+    rf"execute_context_{_ARGUMENT_NUMBER}\({_ARGUMENT_NUMBER}\)_generation_{_ARGUMENT_NUMBER}\({_ARGUMENT_NUMBER}\)"
+)
 _SGLANG = re.compile(r"step\[(EXTEND|DECODE|MIXED)\b([^\]]{0,300})\]")
-_PAIR = re.compile(rf"\b(\w{{1,8}})={_NUMBER}\b")
+_PAIR = re.compile(rf"\b(\w{{1,8}})={_ARGUMENT_NUMBER}\b")
 _STEPS_KEPT = 1 << 12
 
 
 @lru_cache(maxsize=_STEPS_KEPT)
-def sums_of_step(ranges: str | None) -> Sums | None:
+def sums_of_step(ranges: str | None) -> RequestSums | None:
     """Read how many tokens a step of vLLM or SGLang attends to; None if no open range says so.
 
     `execute_context_2(14721)_generation_0(0)` (vLLM, vllm/v1/worker/gpu_worker.py) tells new tokens only, as does
@@ -167,7 +169,7 @@ def sums_of_step(ranges: str | None) -> Sums | None:
         return None
     if found := _VLLM_SUMS.search(ranges):
         numbers = [int(one) for one in found.groups()]
-        return _both(numbers[:4], numbers[4:])
+        return _request_sums(numbers[:4], numbers[4:])
     if found := _VLLM.search(ranges):
         requests, queries, _, generated = (int(one) for one in found.groups())
         return _at_least(requests, queries, generated)
@@ -175,29 +177,29 @@ def sums_of_step(ranges: str | None) -> Sums | None:
         told = {key: int(value) for key, value in _PAIR.findall(found[2])}
         names = ("sq", "sk", "sqsq", "sqsk")
         if any(f"{part}_sqsk" in told for part in "cg"):
-            return _both(*([told.get(f"{part}_{name}", 0) for name in names] for part in "cg"))
+            return _request_sums(*([told.get(f"{part}_{name}", 0) for name in names] for part in "cg"))
         return _at_least(told.get("bs", 0), told.get("toks", 0), 0) if found[1] == "EXTEND" else None
     return None
 
 
-def _both(context: list[int], generation: list[int]) -> Sums | None:
+def _request_sums(context: list[int], generation: list[int]) -> RequestSums | None:
     """Add up the requests that take in a prompt and those that generate.
 
     A request of q new among k tokens has q k - q (q - 1) / 2 pairs: its new tokens do not see later ones.
     """
     queries, keys, squares, products = (sum(both) for both in zip(context, generation, strict=True))
     pairs = products - (squares - queries) // 2
-    return Sums(queries, keys, pairs) if queries > 0 and pairs > 0 and keys > 0 else None
+    return RequestSums(queries, keys, pairs) if queries > 0 and pairs > 0 and keys > 0 else None
 
 
-def _at_least(requests: int, queries: int, generated: int) -> Sums | None:
+def _at_least(requests: int, queries: int, generated: int) -> RequestSums | None:
     """Count the pairs within the prompts, the fewest if all are equally long; cached tokens are not told."""
     if not requests or not queries:
         return None
-    return Sums(queries + generated, None, (queries * queries // requests + queries) // 2)
+    return RequestSums(queries + generated, None, (queries * queries // requests + queries) // 2)
 
 
-class Call:
+class CallOperands:
     """The operands of one call, for recipes.
 
     Attributes:
@@ -205,7 +207,7 @@ class Call:
         cache_bytes: Bytes of an element of the cache of keys and values; None if the trace does not say.
     """
 
-    def __init__(self, operands: Operands, sums: Sums | None = None, cache_bytes: int | None = None) -> None:
+    def __init__(self, operands: Operands, sums: RequestSums | None = None, cache_bytes: int | None = None) -> None:
         self._of = operands
         self.sums, self.cache_bytes = sums, cache_bytes
 

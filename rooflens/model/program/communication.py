@@ -42,7 +42,7 @@ _NODE_GPUS = 8
 _LARGEST_BYTES = 1 << 50
 _NUMBERS = re.compile(r"\d{1,9}")
 _LETTERS = re.compile(r"[^a-z]")
-_NAMES = {
+_COLLECTIVE_NAMES = {
     "allreduce": "all-reduce",
     "allgather": "all-gather",
     "reducescatter": "reduce-scatter",
@@ -66,7 +66,7 @@ SYNCHRONIZING = frozenset({"all-reduce", "all-gather", "reduce-scatter", "all-to
 """Collectives that no rank leaves before all have come."""
 
 _PAIRS = frozenset({"send", "receive"})
-_KERNEL = re.compile(
+_NCCL_KERNEL = re.compile(
     r"nccl(?:Sym\w*?)?(?:Dev)?Kernel_(?P<what>[A-Za-z]+)"
     r"(?:_(?:Sum|Prod|Min|Max|MinMax|PreMulSum|SumPostDiv))?(?P<rest>(?:_[A-Za-z0-9]+)*)"
 )
@@ -254,7 +254,7 @@ def _rate(size_bytes: int | None, time_ns: int) -> float | None:
 def collective_of(text: str) -> str | None:
     """Name the collective that PyTorch or NCCL call so: `_allgather_base` -> `all-gather`; None if it is none."""
     letters = _LETTERS.sub("", text.lower().removeprefix("nccl:"))
-    return next((name for begin, name in _NAMES.items() if letters.startswith(begin)), None)
+    return next((name for begin, name in _COLLECTIVE_NAMES.items() if letters.startswith(begin)), None)
 
 
 class _Named(NamedTuple):
@@ -267,10 +267,10 @@ class _Named(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _named(kernel: str) -> _Named:
+def _read_kernel_name(kernel: str) -> _Named:
     """Read a kernel's name: `ncclDevKernel_AllReduce_Sum_f32_RING_LL`, `cross_device_reduce_1stage`."""
     function = function_of(bare_name(kernel))
-    if (match := _KERNEL.match(function)) is None:
+    if (match := _NCCL_KERNEL.match(function)) is None:
         letters = _LETTERS.sub("", function.lower())
         is_reduce = "allreduce" in letters or letters.startswith("crossdevicereduce")
         return _Named(function, "all-reduce" if is_reduce else None, None, None)
@@ -292,7 +292,7 @@ class _Key(NamedTuple):
     size_bytes: int | None
 
 
-class _Row:
+class _CollectiveRow:
     def __init__(self, key: _Key, named: _Named) -> None:
         self.key, self.named = key, named
         self.times_ns = array("q")
@@ -327,7 +327,7 @@ class _Device:
     def __init__(self) -> None:
         self.others = _Ran()
         self.every: _Ran | None = None
-        self.open: list[tuple[int, int, int, _Row]] = []
+        self.open: list[tuple[int, int, int, _CollectiveRow]] = []
         self.idle_ns = 0
         self.since_ns: int | None = None
 
@@ -338,7 +338,7 @@ class _Device:
             row.hidden_ns += self.others.until(end_ns) - before_ns
 
 
-class _Group:
+class _CollectiveSequence:
     def __init__(self) -> None:
         self.names: list[str] = []
         self.durations_ns, self.idle_ns, self.worked_ns = array("q"), array("q"), array("q")
@@ -357,14 +357,15 @@ class Collecting:
             idle_ns: How long its GPU was idle before each launch.
         """
         self._world_size, self._node_gpus = timeline.world_size, timeline.node_gpus
-        self._rows: dict[_Key, _Row] = {}
+        self._rows: dict[_Key, _CollectiveRow] = {}
         self._devices: defaultdict[int, _Device] = defaultdict(_Device)
-        self._groups: dict[tuple[str | int | None, ...], _Group] = {}
+        self._groups: dict[tuple[str | int | None, ...], _CollectiveSequence] = {}
         self._launches = 0
         if not any(waits):
             return
         rows = [
-            self._row(event) if is_waiting else None for event, is_waiting in zip(launches.alike, waits, strict=True)
+            self._row_of_launch(event) if is_waiting else None
+            for event, is_waiting in zip(launches.alike, waits, strict=True)
         ]
         devices = [self._devices[device] for device, _ in launches.streams]
         for start_ns, time_ns, kind, lane, gap_ns in zip(
@@ -372,7 +373,7 @@ class Collecting:
         ):
             self._take(devices[lane], (start_ns, start_ns + time_ns), rows[kind], gap_ns)
 
-    def _take(self, device: _Device, span: tuple[int, int], row: _Row | None, gap_ns: int) -> None:
+    def _take(self, device: _Device, span: tuple[int, int], row: _CollectiveRow | None, gap_ns: int) -> None:
         """Add a launch; its row is None if it does not wait for other ranks."""
         start_ns, end_ns = span
         if device.open:
@@ -399,7 +400,7 @@ class Collecting:
         name = key.group, key.ranks, key.gpus
         group = self._groups.get(name)
         if group is None:
-            group = self._groups[name] = _Group()
+            group = self._groups[name] = _CollectiveSequence()
         since_ns = start_ns if device.since_ns is None else device.since_ns
         group.names.append(key.name)
         group.durations_ns.append(end_ns - start_ns)
@@ -408,11 +409,11 @@ class Collecting:
         device.idle_ns = 0
         device.since_ns = max(since_ns, end_ns)
 
-    def _row(self, event: KernelEvent) -> _Row:
+    def _row_of_launch(self, event: KernelEvent) -> _CollectiveRow:
         """Return the row of a launch."""
-        named = _named(event.name)
+        named = _read_kernel_name(event.name)
         key = _key_of(event, named, self._world_size)
-        return self._rows.get(key) or self._rows.setdefault(key, _Row(key, named))
+        return self._rows.get(key) or self._rows.setdefault(key, _CollectiveRow(key, named))
 
     def communication(self, total_ns: int, gpu: Datasheet | None) -> Communication | None:
         """Sum up what communicates; None if nothing does.
@@ -427,7 +428,8 @@ class Collecting:
             return None
         time_ns = sum(sum(row.times_ns) for row in self._rows.values())
         found = [
-            _launches(row, None if gpu is None else _link(row.key, gpu, self._node_gpus)) for row in self._rows.values()
+            _collective_launches(row, None if gpu is None else _link(row.key, gpu, self._node_gpus))
+            for row in self._rows.values()
         ]
         return Communication(
             count=self._launches,
@@ -465,7 +467,7 @@ def _key_of(event: KernelEvent, named: _Named, world_size: int | None) -> _Key:
         gpus,
         call.gpus is None,
         dtype,
-        _bytes(_elements(call, name, gpus), dtype),
+        _operand_bytes(_elements(call, name, gpus), dtype),
     )
 
 
@@ -494,7 +496,7 @@ def _elements(call: CollectiveCall, name: str, gpus: int | None) -> int | None:
     return None if name == "scatter" else given
 
 
-def _bytes(elements: int | None, dtype: str | None) -> int | None:
+def _operand_bytes(elements: int | None, dtype: str | None) -> int | None:
     known = TYPES.get(dtype or "")
     size = elements * known[1] if elements is not None and known is not None else 0
     return size if 0 < size < _LARGEST_BYTES else None
@@ -521,7 +523,7 @@ def _is_one_node(ranks: str | None, node_gpus: int) -> bool:
     return len({number // node_gpus for number in numbers}) < 2
 
 
-def _launches(row: _Row, link: Link | None) -> CollectiveLaunches:
+def _collective_launches(row: _CollectiveRow, link: Link | None) -> CollectiveLaunches:
     key, times_ns = row.key, row.times_ns
     time_ns = sum(times_ns)
     return CollectiveLaunches(

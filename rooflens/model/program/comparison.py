@@ -30,7 +30,7 @@ from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Outcome, Spread, T
 from rooflens.model.compare.gate import Gate, Gated
 from rooflens.model.program.kernels import ProgramKernel
 from rooflens.model.program.matching import normal_name
-from rooflens.model.program.occupancy import Occupancy
+from rooflens.model.program.occupancy import TimelineOccupancy
 from rooflens.model.program.program import Program
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
 
@@ -56,7 +56,7 @@ HOWS: tuple[How, ...] = get_args(How)
 RidgeSide = Literal["memory", "compute"]
 
 
-class Amount(Struct, frozen=True):
+class SideAmount(Struct, frozen=True):
     """What something takes on one side: of a step, or of the whole program.
 
     Attributes:
@@ -91,7 +91,7 @@ class Ridge(Struct, frozen=True):
     peak: str
 
 
-class KernelChange(Struct, frozen=True):
+class MatchedKernels(Struct, frozen=True):
     """Kernels of one operator on both sides, which are the same by what `how` says.
 
     Attributes:
@@ -111,8 +111,8 @@ class KernelChange(Struct, frozen=True):
     shape: str | None
     was_shape: str | None
     dtype: str | None
-    base: Amount | None
-    head: Amount | None
+    base: SideAmount | None
+    head: SideAmount | None
     ridges: tuple[Ridge | None, Ridge | None] = (None, None)
     rows: tuple[ProgramKernel, ...] = ()
 
@@ -126,7 +126,7 @@ class KernelChange(Struct, frozen=True):
         """Floor before over floor after, of a launch: how much faster the GPU after should be; None if not known."""
         floors = [
             one.floor_cold_ns / one.launches
-            for one in _both(self.base, self.head)
+            for one in _present_amounts(self.base, self.head)
             if one.floor_cold_ns and one.launches
         ]
         return floors[0] / floors[1] if len(floors) == 2 else None
@@ -134,7 +134,7 @@ class KernelChange(Struct, frozen=True):
     @property
     def observed(self) -> float | None:
         """Time of a launch before over that after; None if a side lacks it."""
-        times = [one.time_ns / one.launches for one in _both(self.base, self.head) if one.launches]
+        times = [one.time_ns / one.launches for one in _present_amounts(self.base, self.head) if one.launches]
         return times[0] / times[1] if len(times) == 2 and times[1] else None
 
     @property
@@ -144,7 +144,7 @@ class KernelChange(Struct, frozen=True):
         return before is not None and after is not None and before.side != after.side
 
 
-class Change(Struct, frozen=True):
+class RowChange(Struct, frozen=True):
     """A row of the comparison: an operator, or what is no kernel.
 
     Attributes:
@@ -154,9 +154,9 @@ class Change(Struct, frozen=True):
 
     what: What
     name: str
-    base: Amount | None
-    head: Amount | None
-    kernels: tuple[KernelChange, ...] = ()
+    base: SideAmount | None
+    head: SideAmount | None
+    kernels: tuple[MatchedKernels, ...] = ()
 
     @property
     def lost_ns(self) -> float:
@@ -234,7 +234,7 @@ class ProgramComparison(Struct, frozen=True):
 
     base: ComparedSide
     head: ComparedSide
-    changes: tuple[Change, ...]
+    changes: tuple[RowChange, ...]
     common: tuple[float, float]
     ranks: tuple[RankChange, ...] = ()
     hidden_ns: tuple[float, float] = (0.0, 0.0)
@@ -272,7 +272,7 @@ class ProgramComparison(Struct, frozen=True):
         return f"{self.base.label} -> {self.head.label}"
 
     @property
-    def kernels(self) -> tuple[KernelChange, ...]:
+    def kernels(self) -> tuple[MatchedKernels, ...]:
         """All matched kernels, largest difference first."""
         return tuple(sorted(chain.from_iterable(one.kernels for one in self.changes), key=_by_difference))
 
@@ -325,9 +325,9 @@ def compare_programs(
     if has_totals:
         why_not = [_ADDED]
     warnings = [*warnings, *why_not, *_outside(before, after, labels, is_per_step=is_per_step)]
-    one = _Side(before, labels[0], is_per_step=is_per_step, has_totals=has_totals)
-    other = _Side(after, labels[1], is_per_step=is_per_step, has_totals=has_totals)
-    changes = [*_operators(one, other, by_function=by_function), *_others(one, other)]
+    one = _SideTimelines(before, labels[0], is_per_step=is_per_step, has_totals=has_totals)
+    other = _SideTimelines(after, labels[1], is_per_step=is_per_step, has_totals=has_totals)
+    changes = [*_operators(one, other, by_function=by_function), *_other_changes(one, other)]
     return ProgramComparison(
         one.record(),
         other.record(),
@@ -366,11 +366,11 @@ def _same_ranks(
     shared = sorted(known[0].keys() & known[1].keys())
     if not shared:
         raise InputError(
-            f"the two sides have no rank in common: {_listed(known[0])} and {_listed(known[1])}",
+            f"the two sides have no rank in common: {_rank_list(known[0])} and {_rank_list(known[1])}",
             "record the same ranks before and after, or compare two files",
         )
     warnings = [
-        f"only {label} has rank {_listed(own.keys() - {*shared})}: left out"
+        f"only {label} has rank {_rank_list(own.keys() - {*shared})}: left out"
         for own, label in zip(known, labels, strict=True)
         if own.keys() - {*shared}
     ]
@@ -385,7 +385,7 @@ def rank_of(program: Program) -> int | None:
     return int(found[-1]) if found else None
 
 
-def _listed(ranks: Iterable[int]) -> str:
+def _rank_list(ranks: Iterable[int]) -> str:
     return some([str(one) for one in sorted(ranks)])
 
 
@@ -395,15 +395,15 @@ def _knows_operators(program: Program) -> bool:
     return 2 * known >= program.time_ns
 
 
-def _key(one: ProgramKernel, *, by_function: bool) -> str:
+def _row_key(kernel: ProgramKernel, *, by_function: bool) -> str:
     """Name the row that a kernel belongs to."""
-    return (None if by_function else one.operator) or one.function
+    return (None if by_function else kernel.operator) or kernel.function
 
 
 def _common(programs: Sequence[Program], others: Sequence[Program], *, by_function: bool) -> float:
     """Return the part of the kernels' time in operators, or functions, that another side has, too."""
-    theirs = {_key(one, by_function=by_function) for one in _at_work(others)}
-    own = [(_key(one, by_function=by_function) in theirs, one.time_ns) for one in _at_work(programs)]
+    theirs = {_row_key(one, by_function=by_function) for one in _at_work(others)}
+    own = [(_row_key(one, by_function=by_function) in theirs, one.time_ns) for one in _at_work(programs)]
     whole_ns = sum(time_ns for _, time_ns in own)
     return sum(time_ns for is_theirs, time_ns in own if is_theirs) / whole_ns if whole_ns else 1.0
 
@@ -421,13 +421,15 @@ def _is_per_step(before: Sequence[Program], after: Sequence[Program]) -> tuple[b
         return False, [f"{which} steps: whole programs are compared, which differ with what was recorded"]
     ways = [{one.steps_by for one in programs} for programs in (before, after)]
     if ways[0] != ways[1] and {"repetition"} in ways:
-        counts = [_launches(programs) / sum(len(one.steps) for one in programs) for programs in (before, after)]
+        counts = [
+            _launches_in_steps(programs) / sum(len(one.steps) for one in programs) for programs in (before, after)
+        ]
         if max(counts) > _ALIKE * min(counts):
             return False, ["one side repeats parts of what the other marks as steps: whole programs are compared"]
     return True, []
 
 
-def _launches(programs: Iterable[Program]) -> int:
+def _launches_in_steps(programs: Iterable[Program]) -> int:
     return sum(step.launches for one in programs for step in one.steps)
 
 
@@ -439,7 +441,7 @@ def _outside(
         return
     for programs, label in zip((before, after), labels, strict=True):
         whole = sum(one.launches for one in programs)
-        left = whole - _launches(programs)
+        left = whole - _launches_in_steps(programs)
         if left > whole / 100:
             yield f"{label}: {left:,} of {whole:,} launches belong to no step, and are left out"
 
@@ -450,7 +452,7 @@ _ADDED = (
 )
 
 
-class _Side:
+class _SideTimelines:
     """The timelines of one side, with the unit that all of its times are in: a step or a program, of a rank."""
 
     def __init__(self, programs: Sequence[Program], label: str, *, is_per_step: bool, has_totals: bool) -> None:
@@ -466,11 +468,11 @@ class _Side:
             )
         )
 
-    def occupancy(self, program: Program) -> Occupancy:
+    def occupancy(self, program: Program) -> TimelineOccupancy:
         """Return what ran in a program's steps, or in all of it; of printed totals, kernels one after the other."""
         if self.has_totals:
             waits_ns = sum(one.time_ns for one in program.every if one.is_communication)
-            return Occupancy(program.time_ns, kernels_ns=program.time_ns - waits_ns, communication_ns=waits_ns)
+            return TimelineOccupancy(program.time_ns, kernels_ns=program.time_ns - waits_ns, communication_ns=waits_ns)
         return program.steps_occupancy if self.is_per_step and program.steps_occupancy else program.occupancy
 
     def mean(self, of: Callable[[Program], float]) -> float:
@@ -487,9 +489,9 @@ class _Side:
         bounds = [len(means) * at // groups for at in range(groups + 1)]
         return tuple(median(means[low:high]) for low, high in pairwise(bounds))
 
-    def amount(self, rows: Sequence[tuple[int, ProgramKernel]]) -> Amount:
+    def amount(self, rows: Sequence[tuple[int, ProgramKernel]]) -> SideAmount:
         """Sum up rows, each with the place of its program."""
-        time_ns = self._sum(rows, lambda one: float(one.time_ns), lambda one: float(sum(_times(one))))
+        time_ns = self._sum(rows, lambda one: float(one.time_ns), lambda one: float(sum(_times_in_steps(one))))
         of_each: defaultdict[int, list[ProgramKernel]] = defaultdict(list)
         for place, row in rows:
             of_each[place].append(row)
@@ -497,9 +499,11 @@ class _Side:
 
         def of_steps(program: Program) -> Sequence[float]:
             own = of_each.get(places[id(program)], ())
-            return [sum(values) for values in zip(*map(_times, own), strict=True)] or [0.0] * len(program.steps)
+            return [sum(values) for values in zip(*map(_times_in_steps, own), strict=True)] or [0.0] * len(
+                program.steps
+            )
 
-        return Amount(
+        return SideAmount(
             time_ns,
             self._sum(rows, lambda one: float(one.count), lambda one: float(one.in_steps.count if one.in_steps else 0)),
             time_ns / self.wall_ns if self.wall_ns else 0.0,
@@ -508,17 +512,17 @@ class _Side:
             self.samples(of_steps, time_ns),
         )
 
-    def part(self, of: Callable[[Occupancy], int], launches: float = 0.0) -> Amount | None:
+    def part(self, of: Callable[[TimelineOccupancy], int], launches: float = 0.0) -> SideAmount | None:
         """Return a part of the time; None if there is none of it."""
         time_ns = self.mean(lambda one: of(self.occupancy(one)))
         if not time_ns:
             return None
         samples = self.samples(lambda one: [of(step.occupancy) for step in one.steps], time_ns)
-        return Amount(time_ns, launches, time_ns / self.wall_ns if self.wall_ns else 0.0, samples_ns=samples)
+        return SideAmount(time_ns, launches, time_ns / self.wall_ns if self.wall_ns else 0.0, samples_ns=samples)
 
-    def rest(self, time_ns: float) -> Amount | None:
+    def rest(self, time_ns: float) -> SideAmount | None:
         """Return a time of which no more is known; None if there is none of it."""
-        return Amount(time_ns, share=time_ns / self.wall_ns if self.wall_ns else 0.0) if time_ns else None
+        return SideAmount(time_ns, share=time_ns / self.wall_ns if self.wall_ns else 0.0) if time_ns else None
 
     def rows(self) -> Iterator[tuple[int, ProgramKernel]]:
         """Yield all rows that do not wait for other GPUs and belong to what is compared, with the place of each."""
@@ -527,13 +531,13 @@ class _Side:
                 if not self.is_per_step or (one.in_steps and one.in_steps.count):
                     yield place, one
 
-    def communication(self) -> Amount | None:
+    def communication(self) -> SideAmount | None:
         """Return the communication that nothing hides, with all of its launches."""
         rows = [(place, one) for place, program in enumerate(self.programs) for one in program.every]
         launches = self.amount([row for row in rows if row[1].is_communication]).launches
         return self.part(lambda one: one.communication_ns, launches)
 
-    def unchosen(self) -> Amount | None:
+    def unchosen(self) -> SideAmount | None:
         """Return the kernels at work that were not chosen."""
         rows = [row for row in self.rows() if id(row[1]) not in self.chosen]
         return self.amount(rows) if rows else None
@@ -542,14 +546,14 @@ class _Side:
         """Return what is told of it."""
         steps = sum(len(one.steps) for one in self.programs) if self.is_per_step else None
         samples = self.samples(lambda one: [step.occupancy.wall_ns for step in one.steps], self.wall_ns)
-        launches = self.mean(lambda one: _launches((one,)) if self.is_per_step else one.launches)
+        launches = self.mean(lambda one: _launches_in_steps((one,)) if self.is_per_step else one.launches)
         return ComparedSide(self.label, tuple(self.programs), steps, self.wall_ns, samples, launches)
 
     def _units(self, program: Program) -> int:
         return len(program.steps) if self.is_per_step else 1
 
-    def _time_ns(self, one: ProgramKernel) -> float:
-        return sum(_times(one)) if self.is_per_step else one.time_ns
+    def _time_ns(self, kernel: ProgramKernel) -> float:
+        return sum(_times_in_steps(kernel)) if self.is_per_step else kernel.time_ns
 
     def _outside_ns(self, program: Program) -> float:
         return program.outside_ns if self.is_per_step else 0.0
@@ -579,22 +583,22 @@ class _Side:
         )
 
 
-def _times(one: ProgramKernel) -> Sequence[float]:
-    return one.in_steps.times_ns if one.in_steps else ()
+def _times_in_steps(kernel: ProgramKernel) -> Sequence[float]:
+    return kernel.in_steps.times_ns if kernel.in_steps else ()
 
 
-def _operators(base: _Side, head: _Side, *, by_function: bool) -> Iterator[Change]:
+def _operators(base: _SideTimelines, head: _SideTimelines, *, by_function: bool) -> Iterator[RowChange]:
     groups: defaultdict[str, tuple[list[tuple[int, ProgramKernel]], list[tuple[int, ProgramKernel]]]]
     groups = defaultdict(lambda: ([], []))
     for at, side in enumerate((base, head)):
         for row in side.rows():
             if id(row[1]) not in side.chosen:
                 continue
-            groups[_key(row[1], by_function=by_function)][at].append(row)
+            groups[_row_key(row[1], by_function=by_function)][at].append(row)
     for name, (before, after) in groups.items():
-        kernels = sorted(_kernels(base, head, before, after), key=_by_difference)
+        kernels = sorted(_matched_kernels(base, head, before, after), key=_by_difference)
         one, other = (side.amount(rows) if rows else None for side, rows in ((base, before), (head, after)))
-        yield Change("operator", name, one, other, tuple(kernels))
+        yield RowChange("operator", name, one, other, tuple(kernels))
 
 
 _Rows = Sequence[tuple[int, ProgramKernel]]
@@ -609,11 +613,13 @@ _ROUNDS: tuple[tuple[How, Callable[[ProgramKernel], tuple[object, ...]]], ...] =
 """How kernels of one operator are matched, the surest way first."""
 
 
-def _where(one: ProgramKernel) -> str | None:
-    return one.module or one.nvtx_range
+def _where(kernel: ProgramKernel) -> str | None:
+    return kernel.module or kernel.nvtx_range
 
 
-def _kernels(base: _Side, head: _Side, before: _Rows, after: _Rows) -> Iterator[KernelChange]:
+def _matched_kernels(
+    base: _SideTimelines, head: _SideTimelines, before: _Rows, after: _Rows
+) -> Iterator[MatchedKernels]:
     """Pair the kernels of an operator on both sides by name."""
     left = [[*before], [*after]]
     for how, key in _ROUNDS:
@@ -624,15 +630,15 @@ def _kernels(base: _Side, head: _Side, before: _Rows, after: _Rows) -> Iterator[
                 bucket[key(row[1])].append(row)
         shared = buckets[0].keys() & buckets[1].keys()
         for one in (at for at in buckets[0] if at in shared):  # in the order of rows: a set's own differs by process
-            yield _kernel(how, base, head, buckets[0][one], buckets[1][one])
+            yield _matched_kernel(how, base, head, buckets[0][one], buckets[1][one])
         left = [[row for one, rows in bucket.items() if one not in shared for row in rows] for bucket in buckets]
-    for own in _alike(left[0]):
-        yield _kernel("gone", base, head, own, ())
-    for own in _alike(left[1]):
-        yield _kernel("new", base, head, (), own)
+    for own in _alike_rows(left[0]):
+        yield _matched_kernel("gone", base, head, own, ())
+    for own in _alike_rows(left[1]):
+        yield _matched_kernel("new", base, head, (), own)
 
 
-def _alike(rows: _Rows) -> Iterable[_Rows]:
+def _alike_rows(rows: _Rows) -> Iterable[_Rows]:
     """Group the rows that the first round of matching takes for one kernel."""
     found: defaultdict[tuple[object, ...], list[tuple[int, ProgramKernel]]] = defaultdict(list)
     for row in rows:
@@ -640,11 +646,13 @@ def _alike(rows: _Rows) -> Iterable[_Rows]:
     return found.values()
 
 
-def _kernel(how: How, base: _Side, head: _Side, before: _Rows, after: _Rows) -> KernelChange:
+def _matched_kernel(
+    how: How, base: _SideTimelines, head: _SideTimelines, before: _Rows, after: _Rows
+) -> MatchedKernels:
     """Compare matched kernels; names are those of the ones with most time."""
     one, other = (max((row for _, row in rows), key=lambda row: row.time_ns, default=None) for rows in (before, after))
     _, shown = max(after or before, key=lambda row: row[1].time_ns)
-    return KernelChange(
+    return MatchedKernels(
         how,
         shown.name,
         one.name if one and other and normal_name(one.name) != normal_name(other.name) else None,
@@ -660,7 +668,7 @@ def _kernel(how: How, base: _Side, head: _Side, before: _Rows, after: _Rows) -> 
     )
 
 
-def _ridge(side: _Side, rows: _Rows) -> Ridge | None:
+def _ridge(side: _SideTimelines, rows: _Rows) -> Ridge | None:
     """Say on which side of the ridge the work of some kernels is, if that is one work."""
     works = {(one.flop, one.moved_bytes, one.peak) for _, one in rows if one.peak}
     sheet = side.sheets[0] if len({one.gpu for one in side.programs}) == 1 else None
@@ -680,25 +688,25 @@ def ridge_of(sheet: Datasheet, peak: str) -> float | None:
     return sheet.peaks[peak].value / sheet.dram_bandwidth.value
 
 
-def _others(base: _Side, head: _Side) -> Iterator[Change]:
+def _other_changes(base: _SideTimelines, head: _SideTimelines) -> Iterator[RowChange]:
     """Compare what is no kernel at work; all rows together are the time of the step or program."""
-    parts: tuple[tuple[What, str, Callable[[_Side], Amount | None]], ...] = (
-        ("communication", "communication", _Side.communication),
+    parts: tuple[tuple[What, str, Callable[[_SideTimelines], SideAmount | None]], ...] = (
+        ("communication", "communication", _SideTimelines.communication),
         ("copies", "copies", lambda side: side.part(lambda one: one.copies_ns)),
         ("graphs", "graphs", lambda side: side.part(lambda one: one.graphs_ns)),
         ("unknown", "graphs not recorded", lambda side: side.part(lambda one: one.unknown_ns)),
         ("idle", "idle", lambda side: side.part(lambda one: one.idle_ns)),
         ("outside", "kernels of no step", lambda side: side.rest(side.outside_ns)),
-        ("unchosen", "kernels not chosen", _Side.unchosen),
+        ("unchosen", "kernels not chosen", _SideTimelines.unchosen),
         ("overlap", "overlap of kernels", lambda side: side.rest(side.overlap_ns)),
     )
     for what, name, of in parts:
         one, other = of(base), of(head)
         if one or other:
-            yield Change(what, name, one, other)
+            yield RowChange(what, name, one, other)
 
 
-def _ranks(base: _Side, head: _Side) -> tuple[RankChange, ...]:
+def _ranks(base: _SideTimelines, head: _SideTimelines) -> tuple[RankChange, ...]:
     found = []
     for before, after in zip(base.programs, head.programs, strict=True):
         walls = [
@@ -709,13 +717,13 @@ def _ranks(base: _Side, head: _Side) -> tuple[RankChange, ...]:
     return tuple(found)
 
 
-def _both(*amounts: Amount | None) -> list[Amount]:
+def _present_amounts(*amounts: SideAmount | None) -> list[SideAmount]:
     return [one for one in amounts if one is not None]
 
 
-def _lost(base: Amount | None, head: Amount | None) -> float:
+def _lost(base: SideAmount | None, head: SideAmount | None) -> float:
     return (head.time_ns if head else 0.0) - (base.time_ns if base else 0.0)
 
 
-def _by_difference(one: Change | KernelChange) -> tuple[float, str]:
-    return -abs(one.lost_ns), one.name
+def _by_difference(change: RowChange | MatchedKernels) -> tuple[float, str]:
+    return -abs(change.lost_ns), change.name

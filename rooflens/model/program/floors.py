@@ -71,26 +71,26 @@ def _types_for(work: Work, kernel: str) -> tuple[str, ...]:
     return ("fp32",) if is_scalar else ("tf32", "fp32")
 
 
-def floor_of(found: Forecast, calls: float, time_ns: int, rounded_ns: int) -> tuple[Caches, float] | None:
+def floor_of(forecast: Forecast, calls: float, time_ns: int, rounded_ns: int) -> tuple[Caches, float] | None:
     """Return the floor of some calls, and the caches it holds for; None if they took less than any floor.
 
     Args:
-        found: The forecast of one call.
+        forecast: The forecast of one call.
         calls: How many; with a fraction if several kernels share a call.
         time_ns: The time they took.
         rounded_ns: How much of that time rounding may have cut off.
     """
-    cold_ns = found.t_lower_s * 1e9 * calls
+    cold_ns = forecast.t_lower_s * 1e9 * calls
     caches: Caches = "cold"
     floor_ns = cold_ns
-    if found.t_lower_warm_s is not None:
-        caches, floor_ns = "warm", found.t_lower_warm_s * 1e9 * calls
-    elif time_ns < cold_ns and found.l2_size_bytes is not None:
-        left_s = (found.moved_bytes - found.l2_size_bytes) / found.bandwidth_bytes_per_s
-        caches, floor_ns = "partly", max(found.t_without_dram_s, left_s) * 1e9 * calls
+    if forecast.t_lower_warm_s is not None:
+        caches, floor_ns = "warm", forecast.t_lower_warm_s * 1e9 * calls
+    elif time_ns < cold_ns and forecast.l2_size_bytes is not None:
+        left_s = (forecast.moved_bytes - forecast.l2_size_bytes) / forecast.bandwidth_bytes_per_s
+        caches, floor_ns = "partly", max(forecast.t_without_dram_s, left_s) * 1e9 * calls
     return (caches, min(floor_ns, time_ns)) if floor_ns <= time_ns + rounded_ns else None
 
 
-def limit_of(found: Forecast) -> str:
+def limit_of(forecast: Forecast) -> str:
     """Name what sets the cold floor, however short it is."""
-    return "memory" if found.longest in {"t_memory_s", "t_l2_s"} else "compute"
+    return "memory" if forecast.longest in {"t_memory_s", "t_l2_s"} else "compute"

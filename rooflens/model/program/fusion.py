@@ -162,11 +162,11 @@ class Fusing:
         key = first.called, second.called
         if key not in self._looked:
             between = _between(*key)
-            self._looked[key] = None if between is None else self._pair(first, second, between)
+            self._looked[key] = None if between is None else self._pair_of_calls(first, second, between)
         if (pair := self._looked[key]) is not None:
             pair.add(first, second)
 
-    def _pair(self, first: _Made, second: _Made, between: Tensor) -> _Pair:
+    def _pair_of_calls(self, first: _Made, second: _Made, between: Tensor) -> _Pair:
         key = first.called.operator, second.called.operator, between
         return self._pairs.get(key) or self._pairs.setdefault(key, _Pair(first, second, between))
 
@@ -176,7 +176,7 @@ class Fusing:
             return ()
         spare = self._spare()
         found = [
-            _fusion(pair, gpu, wall_ns, is_kept=_is_state(pair) or spare[_size(pair.between)] > 0)
+            _fusion(pair, gpu, wall_ns, is_kept=_is_state(pair) or spare[_tensor_size(pair.between)] > 0)
             for pair in self._pairs.values()
             if all(_is_memory_bound(one, floors) for one in (pair.first, pair.second))
         ]
@@ -188,9 +188,9 @@ class Fusing:
         for called in self._called.values():
             if called.work is not None:
                 for one in called.work.read:
-                    found[_size(one)] += called.count
+                    found[_tensor_size(one)] += called.count
                 for one in called.work.written:
-                    found[_size(one)] -= called.count
+                    found[_tensor_size(one)] -= called.count
         return found
 
 
@@ -232,7 +232,7 @@ def _between(first: _Called, second: _Called) -> Tensor | None:
     between = first.work.written[0]
     if between.elements < _LEAST_ELEMENTS:
         return None
-    return between if sum(_size(one) == _size(between) for one in second.work.read) == 1 else None
+    return between if sum(_tensor_size(one) == _tensor_size(between) for one in second.work.read) == 1 else None
 
 
 def _are_of_a_list(first: _Called, second: _Called) -> bool:
@@ -262,9 +262,9 @@ def _work_of(event: KernelEvent) -> Work | None:
         return None
 
 
-def _size(one: Tensor) -> _Size:
+def _tensor_size(tensor: Tensor) -> _Size:
     """Return by what tensors are told apart: a view may have other dimensions."""
-    return one.elements, one.dtype, one.element_bytes
+    return tensor.elements, tensor.dtype, tensor.element_bytes
 
 
 def _is_fusible(operator: str | None) -> bool:

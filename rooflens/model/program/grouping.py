@@ -14,7 +14,7 @@ GroupedBy = Literal["operator", "module", "kernel", "shape"]
 GROUPED_BY: tuple[GroupedBy, ...] = get_args(GroupedBy)
 
 
-class Group(Struct, frozen=True):
+class RowGroup(Struct, frozen=True):
     """Rows that have something in common.
 
     Attributes:
@@ -37,10 +37,10 @@ class Group(Struct, frozen=True):
     floor_time_ns: int
     gain_ns: float | None
     is_communication: bool
-    rows: tuple[Member, ...]
+    rows: tuple[GroupMember, ...]
 
 
-class Member(Struct, frozen=True):
+class GroupMember(Struct, frozen=True):
     """A row of a program, or the part of it that is in a group.
 
     Attributes:
@@ -58,7 +58,7 @@ class Member(Struct, frozen=True):
         return self.time_ns / self.kernel.time_ns if self.kernel.time_ns else 1.0
 
 
-def grouped(kernels: Sequence[ProgramKernel], by: GroupedBy, total_ns: int) -> tuple[Group, ...]:
+def grouped(kernels: Sequence[ProgramKernel], by: GroupedBy, total_ns: int) -> tuple[RowGroup, ...]:
     """Sum rows up, most time first.
 
     Args:
@@ -67,7 +67,7 @@ def grouped(kernels: Sequence[ProgramKernel], by: GroupedBy, total_ns: int) -> t
             the name of the kernel; or operator and sizes of its tensors.
         total_ns: The time of all launches, of which shares are.
     """
-    members: defaultdict[str | None, list[Member]] = defaultdict(list)
+    members: defaultdict[str | None, list[GroupMember]] = defaultdict(list)
     for one in kernels:
         for name, member in _members(one, by):
             members[name].append(member)
@@ -75,24 +75,24 @@ def grouped(kernels: Sequence[ProgramKernel], by: GroupedBy, total_ns: int) -> t
     return tuple(sorted(groups, key=lambda group: (-group.time_ns, group.name or "")))
 
 
-def _members(one: ProgramKernel, by: GroupedBy) -> Iterator[tuple[str | None, Member]]:
+def _members(kernel: ProgramKernel, by: GroupedBy) -> Iterator[tuple[str | None, GroupMember]]:
     if by == "module":
-        for of in one.modules:
-            yield of.module, Member(one, of.count, of.time_ns)
+        for of in kernel.modules:
+            yield of.module, GroupMember(kernel, of.count, of.time_ns)
         return
-    names = {"operator": one.operator, "kernel": one.name, "shape": _operator_and_shape(one)}
-    yield names[by], Member(one, one.count, one.time_ns)
+    names = {"operator": kernel.operator, "kernel": kernel.name, "shape": _operator_and_shape(kernel)}
+    yield names[by], GroupMember(kernel, kernel.count, kernel.time_ns)
 
 
-def _operator_and_shape(one: ProgramKernel) -> str | None:
-    return None if one.operator is None else f"{one.operator} {one.shape}" if one.shape else one.operator
+def _operator_and_shape(kernel: ProgramKernel) -> str | None:
+    return None if kernel.operator is None else f"{kernel.operator} {kernel.shape}" if kernel.shape else kernel.operator
 
 
-def _group(name: str | None, members: Sequence[Member], total_ns: int) -> Group:
+def _group(name: str | None, members: Sequence[GroupMember], total_ns: int) -> RowGroup:
     time_ns = sum(one.time_ns for one in members)
     floors = [one.kernel.floor_ns * one.part for one in members if one.kernel.floor_ns is not None]
     gains = [one.kernel.gain_ns * one.part for one in members if one.kernel.gain_ns is not None]
-    return Group(
+    return RowGroup(
         name=name,
         count=sum(one.count for one in members),
         time_ns=time_ns,

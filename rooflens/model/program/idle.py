@@ -52,7 +52,7 @@ _LONGEST = 10
 _REGISTERED = re.compile(r"(?!autograd::|torch::autograd)[a-z_]\w*::\w")
 """An operator of a library, as `aten::mm`, and no step of the engine that runs backward."""
 
-_STEP = re.compile(r"ProfilerStep#\d+")
+_PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
 
 
 class Idle(Struct, frozen=True):
@@ -117,7 +117,7 @@ class Gap(Struct, frozen=True):
         return replace(self, start_ns=start_ns, step=step.index, into_step_ns=start_ns - step.begin_ns)
 
 
-class _Cause(NamedTuple):
+class _IdleCause(NamedTuple):
     kind: IdleKind
     operator: str | None = None
     call: str | None = None
@@ -145,8 +145,8 @@ def causes_of(gaps: Iterable[Gaps], host: Host | None, wall_ns: int) -> tuple[tu
             is_queued = cause.kind == "queued"
             before = None if is_queued and gap_ns < NEXT_NS else one.before[at]
             # What the host did while launched work waited is not why it waited.
-            own = _Cause("queued") if is_queued else cause
-            _add(Idle(*own, before, 1, gap_ns, gap_ns, 0.0), found)
+            own = _IdleCause("queued") if is_queued else cause
+            _add_gaps(Idle(*own, before, 1, gap_ns, gap_ns, 0.0), found)
     return _shared(found.values(), wall_ns), tuple(nlargest(_LONGEST, longest, key=lambda one: one.gap_ns))
 
 
@@ -154,19 +154,19 @@ def added(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
     """Add up gaps of the same causes, as of several programs."""
     found: dict[tuple[str | None, ...], Idle] = {}
     for one in idle:
-        _add(one, found)
+        _add_gaps(one, found)
     return _shared(found.values(), wall_ns)
 
 
-def _add(one: Idle, found: dict[tuple[str | None, ...], Idle]) -> None:
+def _add_gaps(idle: Idle, idles: dict[tuple[str | None, ...], Idle]) -> None:
     """Add gaps to those of the same cause; where they say more than that, the longest gap says it."""
-    place = None if one.operator or one.call else one.nvtx_range or one.code or one.before
-    key = one.kind, one.operator, one.call, place
-    if (known := found.get(key)) is None:
-        found[key] = one
+    place = None if idle.operator or idle.call else idle.nvtx_range or idle.code or idle.before
+    key = idle.kind, idle.operator, idle.call, place
+    if (known := idles.get(key)) is None:
+        idles[key] = idle
         return
-    longest = one if one.longest_ns > known.longest_ns else known
-    found[key] = replace(longest, count=known.count + one.count, gap_ns=known.gap_ns + one.gap_ns)
+    longest = idle if idle.longest_ns > known.longest_ns else known
+    idles[key] = replace(longest, count=known.count + idle.count, gap_ns=known.gap_ns + idle.gap_ns)
 
 
 def _shared(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
@@ -174,10 +174,10 @@ def _shared(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
     return tuple(sorted(shared, key=lambda one: (-one.gap_ns, one.kind, one.operator or "", one.call or "")))
 
 
-def _causes(gaps: Gaps, host: Host | None, long: Container[int]) -> Iterator[tuple[int, _Cause]]:
+def _causes(gaps: Gaps, host: Host | None, long: Container[int]) -> Iterator[tuple[int, _IdleCause]]:
     """Yield the number of each gap with its cause; of long ones whose work was launched, what the host did, too."""
     if host is None:
-        yield from ((at, _Cause("unknown")) for at in range(len(gaps.starts)))
+        yield from ((at, _IdleCause("unknown")) for at in range(len(gaps.starts)))
         return
     waiting: defaultdict[int, array[int]] = defaultdict(lambda: array("q"))
     queued: set[int] = set()
@@ -187,11 +187,11 @@ def _causes(gaps: Gaps, host: Host | None, long: Container[int]) -> Iterator[tup
         returned.append(call.end_ns)
         half_ns = gaps.starts[at] + (gaps.ends[at] - gaps.starts[at]) // 2
         if call.thread == NO_CALL:
-            yield at, _Cause("unknown")
+            yield at, _IdleCause("unknown")
             continue
         if call.end_ns <= half_ns:
             if at not in long:
-                yield at, _Cause("queued")
+                yield at, _IdleCause("queued")
                 continue
             queued.add(at)
         waiting[call.thread].append(at)
@@ -204,17 +204,17 @@ def _causes(gaps: Gaps, host: Host | None, long: Container[int]) -> Iterator[tup
             if at in queued:
                 yield at, _meanwhile(window, middle)
             else:
-                yield at, _cause(gaps.ends[at], window, Call(thread, began[at], returned[at]), begin, middle)
+                yield at, _judged_cause(gaps.ends[at], window, Call(thread, began[at], returned[at]), begin, middle)
 
 
-def _meanwhile(window: tuple[int, int], middle: Opened) -> _Cause:
+def _meanwhile(window: tuple[int, int], middle: Opened) -> _IdleCause:
     """Say what the thread did while its work, launched before, waited."""
     calls = _long(middle.calls, window)
-    operator, innermost = _operator(_long(middle.operators, window)), _range(_long(middle.ranges, window))
-    return _Cause("queued", operator, calls[-1].name if calls else None, innermost, middle.code)
+    operator, innermost = _operator(_long(middle.operators, window)), _innermost_range(_long(middle.ranges, window))
+    return _IdleCause("queued", operator, calls[-1].name if calls else None, innermost, middle.code)
 
 
-def _cause(end_ns: int, window: tuple[int, int], launch: Call, begin: Opened, middle: Opened) -> _Cause:
+def _judged_cause(end_ns: int, window: tuple[int, int], launch: Call, begin: Opened, middle: Opened) -> _IdleCause:
     """Judge one gap whose launch came late.
 
     Args:
@@ -227,18 +227,18 @@ def _cause(end_ns: int, window: tuple[int, int], launch: Call, begin: Opened, mi
     start_ns = window[0]
     operators, ranges = _long(middle.operators, window), _long(middle.ranges, window)
     calls = [one for one in _long(middle.calls, window) if one.start_ns != launch.start_ns]
-    operator, innermost = _operator(operators), _range(ranges)
+    operator, innermost = _operator(operators), _innermost_range(ranges)
     is_long = end_ns - start_ns > LAUNCH_GAP_NS
     waited = [one for one in begin.calls if waits_for_gpu(one.name) and one.start_ns != launch.start_ns]
     does_other = is_long and any(one.start_ns > start_ns for one in (*operators, *ranges, *calls))
     if waited and not does_other:
         call = waited[-1]
         around = [one for one in begin.operators if one.start_ns <= call.start_ns and one.end_ns >= call.end_ns]
-        return _Cause("synchronizing", _operator(around), call.name, _range(begin.ranges), begin.code)
+        return _IdleCause("synchronizing", _operator(around), call.name, _innermost_range(begin.ranges), begin.code)
     took_ns = min(launch.end_ns, window[1]) - max(launch.start_ns, start_ns)
     kind: IdleKind = "host" if is_long and 2 * took_ns < window[1] - start_ns else "launching"
     call_name = calls[-1].name if calls and kind == "host" else None
-    return _Cause(kind, operator, call_name, innermost, middle.code)
+    return _IdleCause(kind, operator, call_name, innermost, middle.code)
 
 
 def _long(spans: Sequence[HostSpan], window: tuple[int, int]) -> list[HostSpan]:
@@ -253,6 +253,6 @@ def _operator(operators: Sequence[HostSpan]) -> str | None:
     return next(filter(_REGISTERED.match, names), names[-1] if names else None)
 
 
-def _range(ranges: Sequence[HostSpan]) -> str | None:
+def _innermost_range(ranges: Sequence[HostSpan]) -> str | None:
     """Return the innermost range that is no step of the profiler."""
-    return next((one.name for one in reversed(ranges) if not _STEP.fullmatch(one.name)), None)
+    return next((one.name for one in reversed(ranges) if not _PROFILER_STEP.fullmatch(one.name)), None)

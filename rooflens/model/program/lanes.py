@@ -34,7 +34,7 @@ MODULE = 3
 
 _COARSEST = 62
 
-_STEP = re.compile(r"ProfilerStep#\d+")
+_PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
 
 
 class Subject(NamedTuple):
@@ -72,7 +72,7 @@ class Lane(Struct, frozen=True):
     numbers: frozenset[int] = frozenset()
 
 
-class Span(NamedTuple):
+class LaneSpan(NamedTuple):
     """A range or a module: from its first kernel to its last, as the GPU ran them.
 
     Attributes:
@@ -86,7 +86,7 @@ class Span(NamedTuple):
     end_ns: int
 
 
-class Lanes(Struct, frozen=True):
+class TimelineLanes(Struct, frozen=True):
     """What to draw of a timeline.
 
     Attributes:
@@ -99,7 +99,7 @@ class Lanes(Struct, frozen=True):
     """
 
     lanes: tuple[Lane, ...] = ()
-    spans: tuple[Span, ...] = ()
+    spans: tuple[LaneSpan, ...] = ()
     subjects: tuple[Subject, ...] = ()
     begin_ns: int = 0
     wall_ns: int = 0
@@ -110,20 +110,20 @@ class Lanes(Struct, frozen=True):
         """How many marks there are."""
         return sum(len(one.starts) for one in self.lanes)
 
-    def within(self, most: int) -> Lanes:
+    def within(self, most: int) -> TimelineLanes:
         """Merge marks of lanes over longer and longer times, until at most `most` are left if that is possible."""
         merged_ns, lanes = self.merged_ns, self.lanes
         while sum(len(one.starts) for one in lanes) > most and merged_ns < 1 << _COARSEST:
             merged_ns = _coarser(merged_ns, self.wall_ns, most)
-            lanes = tuple(_merged(one, merged_ns) for one in self.lanes)
-        return Lanes(lanes, self.spans, self.subjects, self.begin_ns, self.wall_ns, merged_ns)
+            lanes = tuple(_merged_lane(one, merged_ns) for one in self.lanes)
+        return TimelineLanes(lanes, self.spans, self.subjects, self.begin_ns, self.wall_ns, merged_ns)
 
 
 _Mark = tuple[int, int, int, int, int]
 """Start, length, subject, launches and busy time of a mark."""
 
 
-class Drawing:
+class LaneCollector:
     """Collects the lanes of a timeline, whose events come in the order in which they begin."""
 
     def __init__(self, most: int = MOST_MARKS) -> None:
@@ -138,7 +138,7 @@ class Drawing:
 
     def take(self, event: KernelEvent, number: int) -> None:
         """Add a launch of the kernel of a number."""
-        self._add(event, number)
+        self._add_event(event, number)
         self._spans.take(event)
 
     def take_other(self, event: BusyEvent) -> None:
@@ -147,9 +147,9 @@ class Drawing:
         subject = Subject(event.kind, event.name)
         if known >= MOST_LANES and subject not in self._subjects:
             subject = Subject(event.kind, None)
-        self._add(event, -1 - self._subjects[subject])
+        self._add_event(event, -1 - self._subjects[subject])
 
-    def _add(self, event: KernelEvent | BusyEvent, subject: int) -> None:
+    def _add_event(self, event: KernelEvent | BusyEvent, subject: int) -> None:
         start_ns, duration_ns = event.start_ns, event.duration_ns
         key = event.device, event.stream
         track = self._tracks.get(key)
@@ -183,13 +183,13 @@ class Drawing:
                 break
             self._merged_ns = _coarser(self._merged_ns, wall_ns, self._most)
             for key, track in self._tracks.items():
-                self._tracks[key] = _joined(track, self._merged_ns)
+                self._tracks[key] = _merged_track(track, self._merged_ns)
         self._left = max(self._most - marks, MOST_LANES)
 
-    def lanes(self) -> Lanes:
+    def lanes(self) -> TimelineLanes:
         """Return what there is to draw."""
         begin_ns = self._begin_ns or 0
-        return Lanes(
+        return TimelineLanes(
             lanes=tuple(
                 Lane(
                     device,
@@ -211,9 +211,9 @@ class Drawing:
         )
 
 
-def drawn(launches: Launches, others: Iterable[BusyEvent], rows: Sequence[int]) -> Lanes:
+def drawn(launches: Launches, others: Iterable[BusyEvent], rows: Sequence[int]) -> TimelineLanes:
     """Draw a timeline, with the number of the kernel that each of the alike is of."""
-    drawing = Drawing()
+    drawing = LaneCollector()
     for numbers, other in launches.beside(others):
         for number in numbers:
             drawing.take(launches[number], rows[launches.kinds[number]])
@@ -260,7 +260,7 @@ class _Track:
         return True
 
 
-def _joined(some: _Track | Lane, within_ns: int) -> _Track:
+def _merged_track(some: _Track | Lane, within_ns: int) -> _Track:
     """Return the marks of a lane with neighbours merged that lie within a time."""
     found = _Track()
     for mark in zip(some.starts, some.lengths, some.subjects, some.counts, some.busy, strict=True):
@@ -270,8 +270,8 @@ def _joined(some: _Track | Lane, within_ns: int) -> _Track:
     return found
 
 
-def _merged(lane: Lane, within_ns: int) -> Lane:
-    found = _joined(lane, within_ns)
+def _merged_lane(lane: Lane, within_ns: int) -> Lane:
+    found = _merged_track(lane, within_ns)
     return Lane(
         lane.device, lane.stream, found.starts, found.lengths, found.subjects, found.counts, found.busy, lane.numbers
     )
@@ -322,7 +322,7 @@ class _Spans:
     def _enter(self, event: KernelEvent, before: list[_Open]) -> list[_Open]:
         """Return the ranges that a launch is in: those of its stream or of another one of its GPU, else new ones."""
         names = dict(enumerate(event.nvtx_range.split("/")[:MODULE])) if event.nvtx_range else {}
-        if not names and before and _STEP.match(before[0].name):
+        if not names and before and _PROFILER_STEP.match(before[0].name):
             names[0] = before[0].name
         if event.module:
             names[MODULE] = event.module
@@ -333,7 +333,7 @@ class _Spans:
         for level, name in names.items():
             if level >= self._levels:
                 continue
-            known = self._opened(event.device, level, name, before) if is_within or level == MODULE else None
+            known = self._open_range(event.device, level, name, before) if is_within or level == MODULE else None
             is_within = is_within and known is not None
             if known is None:
                 known = _Open(event.device, level, name, event.start_ns)
@@ -342,7 +342,7 @@ class _Spans:
         self._bound()
         return found
 
-    def _opened(self, device: int, level: int, name: str, before: list[_Open]) -> _Open | None:
+    def _open_range(self, device: int, level: int, name: str, before: list[_Open]) -> _Open | None:
         """Find a range that its stream is still in, else another stream."""
         own = next((one for one in before if one.is_of(level, name)), None)
         if own is not None:
@@ -360,7 +360,7 @@ class _Spans:
                 for key, (place, opened) in self._streams.items()
             }
 
-    def each(self, begin_ns: int) -> Iterator[Span]:
+    def each(self, begin_ns: int) -> Iterator[LaneSpan]:
         """Yield all of them in the order in which they began."""
         for one in self._found:
-            yield Span(one.device, one.level, one.name, one.start_ns - begin_ns, one.end_ns - begin_ns)
+            yield LaneSpan(one.device, one.level, one.name, one.start_ns - begin_ns, one.end_ns - begin_ns)

@@ -77,7 +77,9 @@ class Matching:
         """
         key = name, grid, block
         if key not in self._found:
-            self._found[key] = tuple(index for index in self._named(name) if self._has_shape(index, grid, block))
+            self._found[key] = tuple(
+                index for index in self._kernels_named(name) if self._has_shape(index, grid, block)
+            )
         return self._found[key]
 
     def next(self, event: KernelEvent) -> int | None:
@@ -94,7 +96,7 @@ class Matching:
         self._seen[among] += 1
         return among[(self._seen[among] - 1) % len(among)]
 
-    def _named(self, name: str) -> list[int]:
+    def _kernels_named(self, name: str) -> list[int]:
         """Return the kernels of a name; by function where the name or the report's has no template arguments."""
         normal = normal_name(name)
         if exact := self._by_name.get(normal):

@@ -20,7 +20,7 @@ from rooflens.model.program.occupancy import (
     Credited,
     Gaps,
     Gpu,
-    Occupancy,
+    TimelineOccupancy,
 )
 from rooflens.model.program.timeline import NSYS, KernelEvent, Timeline
 from rooflens.model.program.totals import Totals
@@ -40,7 +40,7 @@ _ORIGINS: tuple[Callable[[KernelEvent], str | None], ...] = (
 )
 
 
-class Measured(NamedTuple):
+class MeasuredTimeline(NamedTuple):
     """A timeline, summed up.
 
     Attributes:
@@ -50,25 +50,25 @@ class Measured(NamedTuple):
     """
 
     unprofiled: Unprofiled
-    occupancy: Occupancy
+    occupancy: TimelineOccupancy
     gaps: tuple[Gaps, ...]
 
 
-class Row(Credited, Protocol):
+class LaunchOwner(Credited, Protocol):
     """What a launch belongs to."""
 
     is_communication: bool
 
 
-def measure(timeline: Timeline | Totals) -> Measured:
+def measure(timeline: Timeline | Totals) -> MeasuredTimeline:
     """Sum a timeline up, as below; of totals only launches and their times are known."""
     if isinstance(timeline, Totals):
-        return Measured(timeline.unprofiled(), Occupancy(), ())
+        return MeasuredTimeline(timeline.unprofiled(), TimelineOccupancy(), ())
     launches = Launches.of(timeline.kernels)
     return measured(timeline, launches, [None] * len(launches.alike))
 
 
-def measured(timeline: Timeline, launches: Launches, rows: Sequence[Row | None]) -> Measured:
+def measured(timeline: Timeline, launches: Launches, rows: Sequence[LaunchOwner | None]) -> MeasuredTimeline:
     """Sum a timeline up: the busy time and the gaps of each GPU, and each kernel and shape.
 
     Each GPU counts from its first to its last kernel: before and after there is no gap. A graph that was traced as one
@@ -83,7 +83,7 @@ def measured(timeline: Timeline, launches: Launches, rows: Sequence[Row | None])
     gpus, has_graphs = _replayed(timeline, launches, rows)
     worked = [gpu for gpu in gpus if gpu.has_worked]
     occupancies = [gpu.finish() for gpu in worked]
-    occupancy = Occupancy(*map(sum, zip(Occupancy(), *occupancies, strict=True)))
+    occupancy = TimelineOccupancy(*map(sum, zip(TimelineOccupancy(), *occupancies, strict=True)))
     gaps_ns, counts = Counter[str | None](), Counter[str | None]()
     around_ns = array("q", bytes(8 * len(launches)))
     for gaps in (gpu.gaps for gpu in worked):
@@ -111,13 +111,13 @@ def measured(timeline: Timeline, launches: Launches, rows: Sequence[Row | None])
         overlap_ns=sum(gpu.overlap_ns for gpu in worked),
         gpu=timeline.gpu,
     )
-    return Measured(unprofiled, occupancy, tuple(gpu.gaps for gpu in worked))
+    return MeasuredTimeline(unprofiled, occupancy, tuple(gpu.gaps for gpu in worked))
 
 
-_KINDS: Mapping[BusyKind, int] = {"copy": COPY, "memset": COPY, "graph": GRAPH, "unknown": UNKNOWN}
+_CODE_OF_BUSY: Mapping[BusyKind, int] = {"copy": COPY, "memset": COPY, "graph": GRAPH, "unknown": UNKNOWN}
 
 
-def _replayed(timeline: Timeline, launches: Launches, rows: Sequence[Row | None]) -> tuple[list[Gpu], bool]:
+def _replayed(timeline: Timeline, launches: Launches, rows: Sequence[LaunchOwner | None]) -> tuple[list[Gpu], bool]:
     """Replay launches and other events on their GPUs; say whether any was a graph."""
     gpus: defaultdict[int, Gpu] = defaultdict(Gpu)
     has_graphs = False
@@ -132,7 +132,7 @@ def _replayed(timeline: Timeline, launches: Launches, rows: Sequence[Row | None]
             else:
                 gpu.launch(start_ns, start_ns + durations[number], number, row)
         if other is not None:
-            gpu, kind = gpus[other.device], _KINDS[other.kind]
+            gpu, kind = gpus[other.device], _CODE_OF_BUSY[other.kind]
             has_graphs = has_graphs or kind != COPY
             if gpu.reach(other.start_ns, is_work=kind != COPY):
                 gpu.gaps.calls[-1], gpu.gaps.before[-1] = other.launched_by, other.name

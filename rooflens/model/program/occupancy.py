@@ -28,7 +28,7 @@ class Credited(Protocol):
     wall_ns: float
 
 
-class Occupancy(NamedTuple):
+class TimelineOccupancy(NamedTuple):
     """What ran on the GPUs of a program, each instant counted once; the fields after the first add up to it.
 
     Attributes:
@@ -177,7 +177,7 @@ class Gpu:
             self._last = number
         self._reached_ns = max(self._reached_ns, end_ns)
 
-    def finish(self) -> Occupancy:
+    def finish(self) -> TimelineOccupancy:
         """End what runs, and return what each part of the time took."""
         works = [*(end for end, *_ in self._kernels), *self._others[GRAPH], *self._others[COMMUNICATION]]
         works += self._others[UNKNOWN]
@@ -185,7 +185,7 @@ class Gpu:
             self._end_until(max(works))
         self.gaps.cut(self._gaps_kept)
         kernels, graphs, communication, copies, unknown, idle = self._spent
-        return Occupancy(sum(self._spent), kernels, graphs, communication, copies, unknown, idle)
+        return TimelineOccupancy(sum(self._spent), kernels, graphs, communication, copies, unknown, idle)
 
     def _keep_after_work(self) -> None:
         """Count what came since the last work: now more has come."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from rooflens.model.program import recipes as r
-from rooflens.model.program.call import Call, Sums, UnknownWorkError, Work, sums_of_step
+from rooflens.model.program.call import CallOperands, RequestSums, UnknownWorkError, Work, sums_of_step
 
 if TYPE_CHECKING:
     from rooflens.model.program.recipes import Recipe
@@ -87,12 +87,12 @@ _IN_PLACE = (*_UNARY, *_UNARY_REAL, "add", "sub", "mul", "div", "pow", "remainde
 _REDUCED = ("sum", "mean", "amax", "amin", "max", "min", "prod", "logsumexp", "std", "var", "norm")
 
 
-def _rows(source: str, kind: Kind, recipes: Mapping[str, Recipe], kernels: str = "") -> dict[str, Operator]:
+def _operators_of(source: str, kind: Kind, recipes: Mapping[str, Recipe], kernels: str = "") -> dict[str, Operator]:
     return {name: Operator(kind, recipe, source, kernels) for name, recipe in recipes.items()}
 
 
 def _aten(kind: Kind, recipes: Mapping[str, Recipe]) -> dict[str, Operator]:
-    return _rows(ATEN, kind, {f"aten::{name}": recipe for name, recipe in recipes.items()})
+    return _operators_of(ATEN, kind, {f"aten::{name}": recipe for name, recipe in recipes.items()})
 
 
 def _under(spaces: Iterable[str], recipes: Mapping[str, Recipe]) -> dict[str, Recipe]:
@@ -196,22 +196,22 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
             },
         ),
         # FlashAttention, and what others made of it
-        **_rows(FLASH, "attention", _under(("flash_attn", "flashattn"), _FLASH_2)),
-        **_rows(FLASH, "attention", {"FlashAttnFunc": r.attention("blhd", 5, is_end_aligned=True)}, _ATTENDING),
-        **_rows(FLASH, "attention", {"FlashAttnVarlenFunc": r.attention_packed(3, 9, table_at=15)}, _ATTENDING),
-        **_rows(FLASH_3, "attention", {"flash_attn_3::fwd": r.flash_attention_3}),
-        **_rows(VLLM_FLASH, "attention", {"_vllm_fa3_C::fwd": r.flash_attention_3}),
-        **_rows(
+        **_operators_of(FLASH, "attention", _under(("flash_attn", "flashattn"), _FLASH_2)),
+        **_operators_of(FLASH, "attention", {"FlashAttnFunc": r.attention("blhd", 5, is_end_aligned=True)}, _ATTENDING),
+        **_operators_of(FLASH, "attention", {"FlashAttnVarlenFunc": r.attention_packed(3, 9, table_at=15)}, _ATTENDING),
+        **_operators_of(FLASH_3, "attention", {"flash_attn_3::fwd": r.flash_attention_3}),
+        **_operators_of(VLLM_FLASH, "attention", {"_vllm_fa3_C::fwd": r.flash_attention_3}),
+        **_operators_of(
             VLLM_FLASH,
             "attention",
             {"_vllm_fa2_C::varlen_fwd": r.attention_packed(4, 15, table_at=8, window_at=16, longest_at=11)},
         ),
-        **_rows(
+        **_operators_of(
             XFORMERS, "attention", {"xformers_flash::flash_fwd": r.attention("blhd", 10, lengths_at=3, window_at=11)}
         ),
-        **_rows(SGLANG_FLASH, "attention", {"sgl_kernel::fwd": r.flash_attention_3}),
+        **_operators_of(SGLANG_FLASH, "attention", {"sgl_kernel::fwd": r.flash_attention_3}),
         # vLLM
-        **_rows(
+        **_operators_of(
             VLLM_ATTENTION,
             "attention",
             _under(
@@ -223,12 +223,12 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
             ),
             _ATTENDING,
         ),
-        **_rows(
+        **_operators_of(
             VLLM,
             "attention",
             _under(("_C",), dict.fromkeys(("paged_attention_v1", "paged_attention_v2"), r.paged_attention)),
         ),
-        **_rows(
+        **_operators_of(
             VLLM,
             "norm",
             _under(
@@ -242,7 +242,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
                 },
             ),
         ),
-        **_rows(
+        **_operators_of(
             VLLM,
             "elementwise",
             _under(
@@ -268,7 +268,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
                 },
             ),
         ),
-        **_rows(
+        **_operators_of(
             VLLM,
             "product",
             _under(
@@ -283,27 +283,27 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
                 },
             ),
         ),
-        **_rows(
+        **_operators_of(
             VLLM,
             "copy",
             _under(("_C_cache_ops",), dict.fromkeys(("reshape_and_cache", "reshape_and_cache_flash"), r.cached)),
         ),
-        **_rows(VLLM_MOE, "norm", {"_moe_C::topk_softmax": r.norm("softmax", 3, None, target=0)}),
-        **_rows(VLLM_MOE, "reduction", {"_moe_C::moe_sum": r.into(0, 1)}),
-        **_rows(
+        **_operators_of(VLLM_MOE, "norm", {"_moe_C::topk_softmax": r.norm("softmax", 3, None, target=0)}),
+        **_operators_of(VLLM_MOE, "reduction", {"_moe_C::moe_sum": r.into(0, 1)}),
+        **_operators_of(
             VLLM_EXPERTS,
             "product",
             _under(("vllm",), dict.fromkeys(("outplace_fused_experts", "inplace_fused_experts"), r.experts)),
             _OF_EXPERTS,
         ),
         # SGLang, and FlashInfer, from which it has some
-        **_rows(
+        **_operators_of(
             SGLANG_EXPERTS,
             "product",
             _under(("sglang",), dict.fromkeys(("outplace_fused_experts", "inplace_fused_experts"), r.experts)),
             _OF_EXPERTS,
         ),
-        **_rows(
+        **_operators_of(
             SGLANG,
             "norm",
             _under(
@@ -317,7 +317,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
                 },
             ),
         ),
-        **_rows(
+        **_operators_of(
             SGLANG,
             "elementwise",
             _under(
@@ -333,7 +333,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
                 },
             ),
         ),
-        **_rows(
+        **_operators_of(
             SGLANG,
             "product",
             _under(
@@ -350,7 +350,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
                 },
             ),
         ),
-        **_rows(
+        **_operators_of(
             FLASHINFER,
             "norm",
             {
@@ -359,7 +359,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
             },
         ),
         # FBGEMM: embeddings of recommenders
-        **_rows(
+        **_operators_of(
             FBGEMM_LOOKUP,
             "copy",
             _under(
@@ -368,8 +368,8 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
             ),
             "forward",
         ),
-        **_rows(FBGEMM_BOUNDS, "copy", {"fbgemm::bounds_check_indices": r.checked_indices}),
-        **_rows(
+        **_operators_of(FBGEMM_BOUNDS, "copy", {"fbgemm::bounds_check_indices": r.checked_indices}),
+        **_operators_of(
             FBGEMM_QUANTIZE,
             "elementwise",
             _under(
@@ -386,7 +386,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
                 },
             ),
         ),
-        **_rows(
+        **_operators_of(
             FBGEMM_PERMUTE,
             "copy",
             {
@@ -398,8 +398,8 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
                 ): r.moved,
             },
         ),
-        **_rows(FBGEMM_LAYOUT, "copy", {"fbgemm::recat_embedding_grad_output_mixed_D_batch": r.moved}),
-        **_rows(
+        **_operators_of(FBGEMM_LAYOUT, "copy", {"fbgemm::recat_embedding_grad_output_mixed_D_batch": r.moved}),
+        **_operators_of(
             FBGEMM_SPARSE,
             "reduction",
             {
@@ -409,18 +409,20 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
             },
         ),
         # Transformer Engine and Liger: functions of autograd, whose kernels are no operators of their own
-        **_rows(TE_TS, "product", {"tex_ts::te_gemm_ts": r.transformer_engine_gemm}),
-        **_rows(
+        **_operators_of(TE_TS, "product", {"tex_ts::te_gemm_ts": r.transformer_engine_gemm}),
+        **_operators_of(
             TE, "product", {"_Linear": r.transformer_engine_linear, "_LayerNormLinear": r.transformer_engine_normed}
         ),
-        **_rows(TE_MLP, "product", {"_LayerNormMLP": r.transformer_engine_mlp}, r"gemm|matmul|xmma|cutlass|nvjet"),
-        **_rows(LIGER, "norm", {"LigerRMSNormFunction": r.norm("rmsnorm", 0, 1)}),
-        **_rows(
+        **_operators_of(
+            TE_MLP, "product", {"_LayerNormMLP": r.transformer_engine_mlp}, r"gemm|matmul|xmma|cutlass|nvjet"
+        ),
+        **_operators_of(LIGER, "norm", {"LigerRMSNormFunction": r.norm("rmsnorm", 0, 1)}),
+        **_operators_of(
             LIGER,
             "elementwise",
             {"LigerSiLUMulFunction": r.pointwise(2, 4), "LigerGELUMulFunction": r.pointwise(2, 4)},
         ),
-        **_rows(LIGER, "reduction", {"LigerCrossEntropyFunction": r.loss}),
+        **_operators_of(LIGER, "reduction", {"LigerCrossEntropyFunction": r.loss}),
     }
 )
 """Operator, with its namespace -> its row."""
@@ -445,7 +447,7 @@ def operator_row(operator: str | None) -> Operator | None:
     return _INDUCTOR if known is None and _INDUCTOR_NAME.match(operator) else known
 
 
-def sums_around(operator: str | None, ranges: str | None) -> Sums | None:
+def sums_around(operator: str | None, ranges: str | None) -> RequestSums | None:
     """Read what the step of a server around a call attends to; None if the call is no attention of a server."""
     row = None if operator is None or not ranges else OPERATORS.get(operator)
     return sums_of_step(ranges) if row is not None and row.kind == "attention" and row.source != ATEN else None
@@ -457,7 +459,7 @@ def cache_width(operator: str | None, operands: Operands | None) -> int | None:
     if row is None or operands is None or row.recipe is not r.cached:
         return None
     try:
-        return Call(operands).tensor(2).element_bytes
+        return CallOperands(operands).tensor(2).element_bytes
     except UnknownWorkError:
         return None
 
@@ -467,7 +469,7 @@ def work_of_call(
     operands: Operands | None,
     *,
     kernel: str = "",
-    sums: Sums | None = None,
+    sums: RequestSums | None = None,
     cache_bytes: int | None = None,
 ) -> Work | None:
     """Return what one call must compute and move; None if operator or sizes do not tell.
@@ -490,7 +492,7 @@ def work_of_call(
     if row is None or (row.kernels and kernel and not re.search(row.kernels, kernel, re.IGNORECASE)):
         return None
     try:
-        return row.recipe(Call(operands, sums, cache_bytes))
+        return row.recipe(CallOperands(operands, sums, cache_bytes))
     except UnknownWorkError:
         return None
     except Exception as error:

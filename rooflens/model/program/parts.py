@@ -23,7 +23,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from rooflens.model.program.idle import Idle, IdleKind
     from rooflens.model.program.kernels import ProgramKernel
-    from rooflens.model.program.occupancy import Occupancy
+    from rooflens.model.program.occupancy import TimelineOccupancy
 
 Subject = Literal["idle", "communication", "copies", "kernels", "graphs", "unknown"]
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
@@ -34,11 +34,11 @@ class Parts(Struct, frozen=True):
     """Where the time of a program goes: the fields after the first add up to it, to the nanosecond.
 
     Attributes:
-        wall_ns: As in `Occupancy`.
+        wall_ns: As in `TimelineOccupancy`.
         faster_ns: Kernels: what could be won of them at most.
         floor_ns: The rest of the kernels of which that is known: at their floor, or as short as a launch.
         open_ns: Kernels of which nobody knows what can be won.
-        communication_ns, copies_ns, graphs_ns, unknown_ns: As in `Occupancy`.
+        communication_ns, copies_ns, graphs_ns, unknown_ns: As in `TimelineOccupancy`.
         launching_ns: Idle: launches came one by one, each later than the GPU could take it.
         synchronizing_ns: Idle: the host had waited for the GPU, and could launch only then.
         host_ns: Idle: the host did something else, for longer than a launch takes.
@@ -103,7 +103,7 @@ class Parts(Struct, frozen=True):
         return next(iter(self.ranked), None)
 
 
-def parted(occupancy: Occupancy, kernels: Iterable[ProgramKernel], idle: Iterable[Idle]) -> Parts:
+def parted(occupancy: TimelineOccupancy, kernels: Iterable[ProgramKernel], idle: Iterable[Idle]) -> Parts:
     """Part the time of a program.
 
     Args:

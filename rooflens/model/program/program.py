@@ -13,21 +13,21 @@ from rooflens.model.program.communication import Collecting, Communication
 from rooflens.model.program.copies import Copies, copies_of
 from rooflens.model.program.floors import Floors
 from rooflens.model.program.fusion import Fusing, Fusion
-from rooflens.model.program.grouping import Group, GroupedBy, grouped
+from rooflens.model.program.grouping import GroupedBy, RowGroup, grouped
 from rooflens.model.program.idle import Gap, Idle, causes_of
 from rooflens.model.program.kernels import ProgramKernel, in_order, to_profile
-from rooflens.model.program.lanes import Lanes, drawn
+from rooflens.model.program.lanes import TimelineLanes, drawn
 from rooflens.model.program.launches import Launches
 from rooflens.model.program.measure import measured
 from rooflens.model.program.parts import Parts, parted
-from rooflens.model.program.rows import Rows, Stretch
+from rooflens.model.program.rows import KernelRows, Stretch
 from rooflens.model.program.steps import Step, StepsBy
 from rooflens.model.program.timeline import NSYS, Timeline
 from rooflens.model.program.totals import Total
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 
 if TYPE_CHECKING:
-    from rooflens.model.program.occupancy import Occupancy
+    from rooflens.model.program.occupancy import TimelineOccupancy
     from rooflens.model.selecting import Chooser
     from rooflens.model.unprofiled import Unprofiled
 
@@ -82,7 +82,7 @@ class Program(Struct, frozen=True):
     gpu: str | None
     has_datasheet: bool
     unprofiled: Unprofiled
-    occupancy: Occupancy
+    occupancy: TimelineOccupancy
     kernels: tuple[ProgramKernel, ...]
     every: tuple[ProgramKernel, ...]
     unknown: tuple[Unknown, ...]
@@ -101,8 +101,8 @@ class Program(Struct, frozen=True):
     steps: tuple[Step, ...] = ()
     steps_by: StepsBy | None = None
     outside_ns: int = 0
-    steps_occupancy: Occupancy | None = None
-    lanes: Lanes | None = None
+    steps_occupancy: TimelineOccupancy | None = None
+    lanes: TimelineLanes | None = None
 
     def __repr__(self) -> str:
         return f"<Program of {self.source}: {count(len(self.kernels), 'row')}, {count(self.launches, 'launch')}>"
@@ -149,7 +149,7 @@ class Program(Struct, frozen=True):
         is_traced = self.unprofiled.wall_ns is not None
         return is_traced and any(one.operator for one in self.every) and not any(one.shape for one in self.every)
 
-    def grouped(self, by: GroupedBy) -> tuple[Group, ...]:
+    def grouped(self, by: GroupedBy) -> tuple[RowGroup, ...]:
         """Sum the selected kernels up by operator, module, kernel or shape, most time first."""
         return grouped(self.kernels, by, self.time_ns)
 
@@ -177,7 +177,7 @@ def read_program(
     """
     given = None if gpu is None else the_datasheet(gpu)
     launches = Launches.of(timeline.kernels)
-    rows = Rows(launches, chooser)
+    rows = KernelRows(launches, chooser)
     summed_up = measured(timeline, launches, rows.of_kinds)
     idle_ns = rows.follow(summed_up.gaps)
     collecting = Collecting(timeline, launches, [row.is_communication for row in rows.of_kinds], idle_ns)

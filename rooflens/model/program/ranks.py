@@ -143,7 +143,9 @@ class Joined(Struct, frozen=True):
 def joined(programs: Sequence[Program]) -> Joined:
     """Join one or more timelines."""
     time_ns = sum(one.time_ns for one in programs)
-    kernels, every = (_rows(programs, rows_of, time_ns) for rows_of in (lambda one: one.kernels, lambda one: one.every))
+    kernels, every = (
+        _rows_of_ranks(programs, rows_of, time_ns) for rows_of in (lambda one: one.kernels, lambda one: one.every)
+    )
     parts = all_parts.summed([one.parts for one in programs])
     ranks, late = _side_by_side(programs) if len(programs) > 1 else ((), None)
     return Joined(
@@ -161,7 +163,7 @@ def joined(programs: Sequence[Program]) -> Joined:
     )
 
 
-def _rows(
+def _rows_of_ranks(
     programs: Sequence[Program], rows_of: Callable[[Program], Sequence[ProgramKernel]], time_ns: int
 ) -> tuple[ProgramKernel, ...]:
     if len(programs) == 1:
@@ -173,7 +175,7 @@ def _rows(
     return in_order([summed(own, time_ns) for own in alike.values()])
 
 
-class _Beside:
+class _RankComparison:
     """How late a rank comes to each collective, against the other ranks."""
 
     def __init__(self) -> None:
@@ -185,8 +187,8 @@ def _side_by_side(programs: Sequence[Program]) -> tuple[tuple[Rank, ...], Late |
     """Set the ranks of one program side by side, and find the one that the others wait for."""
     if len({one.rank for one in programs if one.rank is not None}) < len(programs):
         return (), None
-    beside = [_Beside() for _ in programs]
-    for places, sequences in _alike(programs):
+    beside = [_RankComparison() for _ in programs]
+    for places, sequences in _shared_sequences(programs):
         _compare([beside[place] for place in places], sequences)
     ranks = [_rank(one, found) for one, found in zip(programs, beside, strict=True)]
     late = _latest(ranks, beside) if any(one.compared for one in beside) else _least_communicating(ranks)
@@ -195,17 +197,17 @@ def _side_by_side(programs: Sequence[Program]) -> tuple[tuple[Rank, ...], Late |
     return tuple(sorted(ranks, key=lambda one: one.program.rank or 0)), late
 
 
-def _rank(program: Program, found: _Beside) -> Rank:
+def _rank(program: Program, comparison: _RankComparison) -> Rank:
     return Rank(
         program=program,
         kernels_ns=sum(one.time_ns for one in program.every if not one.is_communication),
-        compared=found.compared,
-        waits_ns=found.waits_ns if found.compared else None,
-        late_ns=found.late_ns if found.compared else None,
+        compared=comparison.compared,
+        waits_ns=comparison.waits_ns if comparison.compared else None,
+        late_ns=comparison.late_ns if comparison.compared else None,
     )
 
 
-def _alike(programs: Sequence[Program]) -> Iterator[tuple[list[int], list[Collectives]]]:
+def _shared_sequences(programs: Sequence[Program]) -> Iterator[tuple[list[int], list[Collectives]]]:
     """Yield the sequences of each group that several ranks have alike, with the places of these ranks.
 
     Of a group whose ranks do not agree, the largest part that does is compared.
@@ -221,36 +223,36 @@ def _alike(programs: Sequence[Program]) -> Iterator[tuple[list[int], list[Collec
             yield [place for place, _ in most], [sequence for _, sequence in most]
 
 
-def _compare(found: Sequence[_Beside], sequences: Sequence[Collectives]) -> None:
+def _compare(comparisons: Sequence[_RankComparison], sequences: Sequence[Collectives]) -> None:
     """Add what the collectives of one group tell of its ranks."""
     for at in range(len(sequences[0].names)):
         times_ns = [one.durations_ns[at] for one in sequences]
         ordered = sorted(times_ns)
         idle_ns = sorted(one.idle_ns[at] for one in sequences)
         worked_ns = sorted(one.worked_ns[at] for one in sequences)
-        for own, sequence, time_ns in zip(found, sequences, times_ns, strict=True):
+        for own, sequence, time_ns in zip(comparisons, sequences, times_ns, strict=True):
             own.compared += 1
             own.waits_ns += time_ns - ordered[0]
-            late_ns = round(_others(ordered, time_ns) - time_ns)
+            late_ns = round(_median_of_others(ordered, time_ns) - time_ns)
             if late_ns > 0:
                 own.late_ns += late_ns
                 own.first_ns += 0 if at else late_ns
-                own.more_idle_ns += sequence.idle_ns[at] - _others(idle_ns, sequence.idle_ns[at])
-                own.more_work_ns += sequence.worked_ns[at] - _others(worked_ns, sequence.worked_ns[at])
+                own.more_idle_ns += sequence.idle_ns[at] - _median_of_others(idle_ns, sequence.idle_ns[at])
+                own.more_work_ns += sequence.worked_ns[at] - _median_of_others(worked_ns, sequence.worked_ns[at])
 
 
-def _others(ordered: Sequence[int], own: int) -> float:
+def _median_of_others(ordered: Sequence[int], value: int) -> float:
     """Return the median of sorted values without one of them."""
-    at = bisect_left(ordered, own)
+    at = bisect_left(ordered, value)
     return median([*ordered[:at], *ordered[at + 1 :]])
 
 
-def _latest(ranks: Sequence[Rank], beside: Sequence[_Beside]) -> Late | None:
+def _latest(ranks: Sequence[Rank], beside: Sequence[_RankComparison]) -> Late | None:
     """Return the rank that comes latest to the collectives, if it comes far later than the others."""
     times_ns = [one.late_ns or 0 for one in ranks]
     place = max(range(len(ranks)), key=times_ns.__getitem__)
     late_ns, one, found = times_ns[place], ranks[place], beside[place]
-    if late_ns < LEAST_SHARE * one.program.time_ns or late_ns < LATER * _others(sorted(times_ns), late_ns):
+    if late_ns < LEAST_SHARE * one.program.time_ns or late_ns < LATER * _median_of_others(sorted(times_ns), late_ns):
         return None
     more_ns = max(found.more_idle_ns, found.more_work_ns)
     reason: Reason | None = None
@@ -285,11 +287,11 @@ def _with_kernel(late: Late, programs: Sequence[Program]) -> Late:
 def _with_idle(late: Late, programs: Sequence[Program]) -> Late:
     """Add the cause of idle time that takes most on the late rank beyond the median of the others."""
     last = late.rank.program
-    others = [{_cause(one): one.gap_ns for one in program.idle} for program in programs if program is not last]
-    found = [(one.gap_ns - median(times.get(_cause(one), 0) for times in others), one) for one in last.idle]
+    others = [{_cause_key(one): one.gap_ns for one in program.idle} for program in programs if program is not last]
+    found = [(one.gap_ns - median(times.get(_cause_key(one), 0) for times in others), one) for one in last.idle]
     more_ns, idle = max(found, key=itemgetter(0), default=(0.0, None))
     return replace(late, idle=idle) if more_ns > 0 else late
 
 
-def _cause(one: Idle) -> tuple[str | None, ...]:
-    return one.kind, one.operator, one.call
+def _cause_key(idle: Idle) -> tuple[str | None, ...]:
+    return idle.kind, idle.operator, idle.call

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from rooflens.model.program.call import FLOATS, RESULT_BYTES, Call, Tensor, UnknownWorkError, Work
+from rooflens.model.program.call import FLOATS, RESULT_BYTES, CallOperands, Tensor, UnknownWorkError, Work
 
-Recipe = Callable[[Call], Work]
+Recipe = Callable[[CallOperands], Work]
 
 _PRODUCT_TYPES = frozenset({*FLOATS, "int8"})
 _NARROW = ("fp8", "int8", "fp16", "bf16", "fp32", "fp64")
@@ -35,7 +35,7 @@ def pointwise(operands: int, flops: int = 1, *, result: str = "") -> Recipe:
         result: `bool` if it writes Booleans; `real` if integers become fp32.
     """
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         call.only(operands)
         found = call.tensors(*range(operands))
         wide = _promoted(found)
@@ -49,7 +49,7 @@ def pointwise(operands: int, flops: int = 1, *, result: str = "") -> Recipe:
 def in_place(operands: int, flops: int = 1) -> Recipe:
     """Make the recipe of a function that overwrites its first operand."""
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         call.only(operands)
         first, *others = call.tensor(0), *call.tensors(*range(1, operands))
         if _broadcast([one.dims for one in (first, *others)]) != first.dims:
@@ -69,20 +69,20 @@ def into(source: int, target: int, flops: int = 1, *also: int) -> Recipe:
         also: More arguments that are written, such as scales.
     """
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         read, written = call.tensor(source), call.tensor(target)
         return _elementwise(read.elements, flops, _arithmetic(read), [read], [written, *call.tensors(*also)])
 
     return recipe
 
 
-def copy(call: Call) -> Work:
+def copy(call: CallOperands) -> Work:
     """Read a tensor, and write it into another one."""
     written, source = call.tensor(0), call.tensor(1)
     return _elementwise(written.elements, 0, "fp32", [source], [written])
 
 
-def chosen(call: Call) -> Work:
+def chosen(call: CallOperands) -> Work:
     """Choose elements by a condition: of two operands only one is read for each, at least the smaller one."""
     condition, *both = (call.tensor(at) for at in range(3))
     sizes = _broadcast([condition.dims, *(one.dims for one in both)])
@@ -90,27 +90,27 @@ def chosen(call: Call) -> Work:
     return _elementwise(prod(sizes), 0, "fp32", [condition, fewer], [_promoted(both).like(*sizes)])
 
 
-def fill(call: Call) -> Work:
+def fill(call: CallOperands) -> Work:
     """Write a tensor."""
     written = call.tensor(0)
     return _elementwise(written.elements, 0, "fp32", [], [written])
 
 
-def scan(call: Call) -> Work:
+def scan(call: CallOperands) -> Work:
     """Read every element and write as many."""
     source = call.maybe(0) or call.tensor(1)  # `out=` of old traces stands first
     written = source.like(source.elements, element_bytes=source.element_bytes if source.dtype else 8)
     return _elementwise(source.elements, 1, _arithmetic(source), [source], [written])
 
 
-def dropout(call: Call) -> Work:
+def dropout(call: CallOperands) -> Work:
     """Read every element; write it and its mask."""
     source = call.tensor(0)
     written = [source.like(source.elements), source.like(source.elements, element_bytes=1)]
     return _elementwise(source.elements, 1, _arithmetic(source), [source], written)
 
 
-def reduction(call: Call) -> Work:
+def reduction(call: CallOperands) -> Work:
     """Read every element once; write the result if the trace tells which dimensions are reduced."""
     source = call.tensor(0)
     if call.maybe(1) is not None:
@@ -126,7 +126,7 @@ def reduction(call: Call) -> Work:
     return Work("reduction", sizes, _arithmetic(source), (source,), (result,)).checked()
 
 
-def looked_up(call: Call) -> Work:
+def looked_up(call: CallOperands) -> Work:
     """Read an index for each row, and write the row; rows that recur may be read once, so none counts as read."""
     table, indices = call.tensor(0), call.tensor(1)
     if len(table.dims) != 2 or not indices.elements:
@@ -136,7 +136,7 @@ def looked_up(call: Call) -> Work:
     return Work("embedding", sizes, "fp32", (indices,), (written,)).checked()
 
 
-def quantized_rows(call: Call) -> Work:
+def quantized_rows(call: CallOperands) -> Work:
     """Write each row of a tensor in bytes, a multiple of four of them, and two numbers of fp32 behind them."""
     source = call.tensor(0)
     if not source.dims or not source.dtype:
@@ -146,7 +146,7 @@ def quantized_rows(call: Call) -> Work:
     return _elementwise(source.elements, 1, _arithmetic(source), [source], [written])
 
 
-def restored_rows(call: Call) -> Work:
+def restored_rows(call: CallOperands) -> Work:
     """Read rows as `quantized_rows` writes them, and write their elements; in two bytes at least if it may choose."""
     source = call.tensor(0)
     if not source.dims or source.element_bytes != 1 or source.dims[-1] <= 8:
@@ -159,7 +159,7 @@ def restored_rows(call: Call) -> Work:
 def converted(element_bytes: int) -> Recipe:
     """Make the recipe of a type conversion: as many elements written as read, of another size."""
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         source = call.tensor(0)
         written = source.like(*source.dims, element_bytes=element_bytes)
         return _elementwise(source.elements, 1, "fp32", [source], [written])
@@ -167,7 +167,7 @@ def converted(element_bytes: int) -> Recipe:
     return recipe
 
 
-def moved(call: Call) -> Work:
+def moved(call: CallOperands) -> Work:
     """Read a tensor, and write as many elements in another order."""
     source = call.tensor(0)
     return _elementwise(source.elements, 0, "fp32", [source], [source.like(source.elements)])
@@ -176,20 +176,20 @@ def moved(call: Call) -> Work:
 def accumulated(more: int) -> Recipe:
     """Make the recipe of sums of all elements so far, of which there are `more` than elements."""
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         source = call.tensor(0)
         return _elementwise(source.elements, 1, "fp32", [source], [source.like(source.elements + more)])
 
     return recipe
 
 
-def checked_indices(call: Call) -> Work:
+def checked_indices(call: CallOperands) -> Work:
     """Read the indices of embeddings, and where those of each bag begin; only what is wrong is written."""
     indices, offsets = call.tensor(1), call.tensor(2)
     return _elementwise(indices.elements, 0, "fp32", [indices, offsets], [])
 
 
-def pooled_embeddings(call: Call) -> Work:
+def pooled_embeddings(call: CallOperands) -> Work:
     """Add up the rows of each bag of several tables: 6 is where their columns begin, 11 and 12 indices and bags.
 
     Rows that recur may be read once, so none counts as read, as of `looked_up`. A bag of all tables is as wide as 7
@@ -214,7 +214,7 @@ def pooled_embeddings(call: Call) -> Work:
 def gated(source: int = 1, target: int = 0) -> Recipe:
     """Make the recipe of an activation whose operand holds gate and value side by side: four FLOPs, by convention."""
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         read, written = call.tensor(source), call.tensor(target)
         if read.elements != 2 * written.elements:
             raise UnknownWorkError
@@ -230,14 +230,14 @@ def rotary(read: tuple[int, int], written: tuple[int, int]) -> Recipe:
     counted.
     """
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         turned, results = call.tensors(*read), call.tensors(*written)
         return _elementwise(sum(one.elements for one in turned), 3, "fp32", turned, results)
 
     return recipe
 
 
-def cached(call: Call) -> Work:
+def cached(call: CallOperands) -> Work:
     """Write new keys and values into a cache, in its type: key, value, caches, slots."""
     key, value, keys, values, slots = (call.tensor(at) for at in range(5))
     if not key.dims or not slots.dims or key.dims[0] != value.dims[0] or not key.dims[0]:
@@ -250,7 +250,7 @@ def cached(call: Call) -> Work:
     return _elementwise(read[0].elements + read[1].elements, 0, "fp32", [*read, slots], written)
 
 
-def inductor(call: Call) -> Work:
+def inductor(call: CallOperands) -> Work:
     """Read or write each tensor of a kernel of Inductor once: a pointwise one, or a reduction.
 
     The last numbers are the elements that it goes through (torch/_inductor/codegen/triton.py: `xnumel`, `r0_numel`); of
@@ -278,7 +278,7 @@ def norm(operation: str, rows: int, weight: int | None, *, target: int | None = 
         target: The one that is written, if its caller made it.
     """
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         source = call.tensor(rows)
         scale = None if weight is None else call.tensor(weight)
         width = scale.elements if scale else source.dims[-1] if source.dims else 0
@@ -293,7 +293,7 @@ def norm(operation: str, rows: int, weight: int | None, *, target: int | None = 
     return recipe
 
 
-def softmax(call: Call) -> Work:
+def softmax(call: CallOperands) -> Work:
     """Turn rows into probabilities; a conversion at once is not known."""
     if call.value(2) not in {None, False}:
         raise UnknownWorkError
@@ -303,7 +303,7 @@ def softmax(call: Call) -> Work:
 def added_norm(rows: int, residual: int, weight: int, target: int | None = None) -> Recipe:
     """Make the recipe of a residual sum and its norm: both are read, and both the sum and the norm written."""
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         source, sums, scale = (call.tensor(at) for at in (rows, residual, weight))
         width = scale.elements
         if source.dtype not in FLOATS or not width or source.elements % width or sums.elements != source.elements:
@@ -315,22 +315,22 @@ def added_norm(rows: int, residual: int, weight: int, target: int | None = None)
     return recipe
 
 
-def layer_norm_backward(call: Call) -> Work:
+def layer_norm_backward(call: CallOperands) -> Work:
     """Read gradient and rows; write the gradient of the rows if the trace says that it is wanted."""
     return _norm_backward(call, "layernorm", (0, 1), 7)
 
 
-def rms_norm_backward(call: Call) -> Work:
+def rms_norm_backward(call: CallOperands) -> Work:
     """Read gradient and rows, as for a layer norm."""
     return _norm_backward(call, "rmsnorm", (0, 1), 5)
 
 
-def batch_norm_backward(call: Call) -> Work:
+def batch_norm_backward(call: CallOperands) -> Work:
     """Read gradient and rows, as for a layer norm; which gradients are wanted is the last argument."""
     return _norm_backward(call, "layernorm", (0, 1), 9)
 
 
-def _norm_backward(call: Call, operation: str, places: tuple[int, int], wanted_at: int) -> Work:
+def _norm_backward(call: CallOperands, operation: str, places: tuple[int, int], wanted_at: int) -> Work:
     gradient, rows = (call.tensor(at) for at in places)
     if gradient.dims != rows.dims or not rows.elements:
         raise UnknownWorkError
@@ -340,13 +340,13 @@ def _norm_backward(call: Call, operation: str, places: tuple[int, int], wanted_a
     return Work(operation, sizes, _arithmetic(rows), (gradient, rows), (rows,) if is_wanted else ()).checked()
 
 
-def normalized(call: Call) -> Work:
+def normalized(call: CallOperands) -> Work:
     """Normalize by statistics of channels or groups: each element read once and written once."""
     rows = call.tensor(0)
     return _elementwise(rows.elements, 4, _arithmetic(rows), [rows], [rows.like(rows.elements)])
 
 
-def loss(call: Call) -> Work:
+def loss(call: CallOperands) -> Work:
     """Read logits and labels for their loss; a gradient in place of the logits is not known to be wanted."""
     logits, labels = call.tensor(0), call.tensor(1)
     if len(logits.dims) != 2 or not logits.elements:
@@ -401,7 +401,7 @@ def multiplied(left_rank: int, right_rank: int, *, added: bool = False) -> Recip
         added: Argument 0 is added to the product; it is not read if its factor is 0.
     """
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         call.only(2 + added)
         left, right = call.tensor(int(added)), call.tensor(1 + added)
         if (len(left.dims), len(right.dims)) != (left_rank, right_rank) or left.dims[:-2] != right.dims[:-2]:
@@ -411,7 +411,7 @@ def multiplied(left_rank: int, right_rank: int, *, added: bool = False) -> Recip
     return recipe
 
 
-def matmul(call: Call) -> Work:
+def matmul(call: CallOperands) -> Work:
     """Multiply matrices or equal batches; a batch times one matrix is a single product of all its rows."""
     call.only(2)
     left, right = call.tensor(0), call.tensor(1)
@@ -422,7 +422,7 @@ def matmul(call: Call) -> Work:
     return _multiplied(left, right)
 
 
-def linear(call: Call) -> Work:
+def linear(call: CallOperands) -> Work:
     """Multiply rows by a matrix of weights, and add a bias."""
     call.only(3)
     return _projected(call.tensor(0), call.tensor(1), call.tensors(2))
@@ -437,7 +437,7 @@ def _projected(rows: Tensor, weight: Tensor, also: Sequence[Tensor] = (), *, may
     return _product((m, n, k), (rows, weight), written, also, dtype=dtype, may_be_fp8=may_be_fp8)
 
 
-def scaled_mm(call: Call) -> Work:
+def scaled_mm(call: CallOperands) -> Work:
     """Multiply scaled matrices; a result of unknown type is as narrow as the operands."""
     left, right = call.tensor(0), call.tensor(1)
     if (len(left.dims), len(right.dims)) != (2, 2):
@@ -445,7 +445,7 @@ def scaled_mm(call: Call) -> Work:
     return _multiplied(left, right, call.tensors(2, 3, 4), RESULT_BYTES.get(call.number(6) or 0))
 
 
-def int_mm(call: Call) -> Work:
+def int_mm(call: CallOperands) -> Work:
     """Multiply matrices of eight bits into sums of 32."""
     left, right = call.tensor(0), call.tensor(1)
     if (len(left.dims), len(right.dims)) != (2, 2):
@@ -464,7 +464,7 @@ def scaled_into(left: int, right: int, target: int | None, *also: int, packed: b
         packed: The operands are nvfp4.
     """
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         rows, weights = call.tensor(left), call.tensor(right)
         if (len(rows.dims), len(weights.dims)) != (2, 2):
             raise UnknownWorkError
@@ -484,7 +484,7 @@ def scaled_into(left: int, right: int, target: int | None, *also: int, packed: b
     return recipe
 
 
-def grouped_mm(call: Call) -> Work:
+def grouped_mm(call: CallOperands) -> Work:
     """Multiply rows by the matrix of their group; of the matrices one at least is read."""
     rows, weights = call.tensor(0), call.tensor(1)
     if (len(rows.dims), len(weights.dims)) != (2, 3) or rows.dims[1] != weights.dims[1] or not weights.dims[0]:
@@ -503,7 +503,7 @@ def grouped_into(left: int, right: int, target: int, *, packed: bool = False) ->
         packed: The operands are nvfp4.
     """
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         rows, weights, written = (call.tensor(at) for at in (left, right, target))
         if (len(rows.dims), len(weights.dims), len(written.dims)) != (2, 3, 2) or rows.dims[0] != written.dims[0]:
             raise UnknownWorkError
@@ -525,7 +525,7 @@ def quantized(weights: int, also: Sequence[int], sizes_at: int) -> Recipe:
         sizes_at: The first of the sizes.
     """
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         rows, packed = call.tensor(0), call.tensor(weights)
         m, n, k = (call.number(sizes_at + at) for at in range(3))
         if not m or not n or not k or rows.elements != m * k or rows.dtype not in FLOATS:
@@ -535,7 +535,7 @@ def quantized(weights: int, also: Sequence[int], sizes_at: int) -> Recipe:
     return recipe
 
 
-def transformer_engine_gemm(call: Call) -> Work:
+def transformer_engine_gemm(call: CallOperands) -> Work:
     """Multiply as `te_gemm_ts` does: A and whether it is transposed are 0 and 4, B is 5, the result 10."""
     a, b, d = call.tensor(0), call.tensor(5), call.tensor(10)
     if {len(one.dims) for one in (a, b, d)} != {2} or call.number(4) is None:
@@ -548,33 +548,35 @@ def transformer_engine_gemm(call: Call) -> Work:
     return _product((m, n, k), (a, b), d, call.tensors(14), dtype=dtype)
 
 
-def transformer_engine_linear(call: Call) -> Work:
+def transformer_engine_linear(call: CallOperands) -> Work:
     """Multiply as `_Linear` does: weights, perhaps copies of them in eight bits, then rows."""
     weight = call.tensor(0)
     width = weight.dims[-1:]
-    rows = [one for one in _known(call, 1, 5) if len(one.dims) > 1 and one.dims[-1:] == width]
+    rows = [one for one in _typed_tensors(call, 1, 5) if len(one.dims) > 1 and one.dims[-1:] == width]
     if not rows:
         raise UnknownWorkError
     return _projected(rows[-1], weight, may_be_fp8=True)
 
 
-def transformer_engine_normed(call: Call) -> Work:
+def transformer_engine_normed(call: CallOperands) -> Work:
     """Normalize rows and multiply them, as `_LayerNormLinear` does: rows, norm, then weights."""
     rows = call.tensor(0)
-    first = next((one for one in _known(call, 2, 8) if len(one.dims) == 2 and one.dims[1] == rows.dims[-1]), None)
+    first = next(
+        (one for one in _typed_tensors(call, 2, 8) if len(one.dims) == 2 and one.dims[1] == rows.dims[-1]), None
+    )
     if first is None:
         raise UnknownWorkError
     return _projected(rows, first, call.tensors(1), may_be_fp8=True)
 
 
-def transformer_engine_mlp(call: Call) -> Work:
+def transformer_engine_mlp(call: CallOperands) -> Work:
     """Normalize rows and multiply them twice, as `_LayerNormMLP` does: rows, norm, weights of both, biases between.
 
     The first product may be twice as wide, as it holds gates beside values; what lies between both is not counted.
     """
     rows = call.tensor(0)
     hidden = rows.dims[-1] if rows.dims else 0
-    weights = [one for one in _known(call, 2, 11) if len(one.dims) == 2]
+    weights = [one for one in _typed_tensors(call, 2, 11) if len(one.dims) == 2]
     first = next((one for one in weights if one.dims[1] == hidden), None)
     if first is None or not hidden:
         raise UnknownWorkError
@@ -588,7 +590,7 @@ def transformer_engine_mlp(call: Call) -> Work:
     return _product((m, n, hidden), (rows, first), rows, [second], batch=wide // n + 1, dtype=dtype, may_be_fp8=True)
 
 
-def _known(call: Call, first: int, end: int) -> list[Tensor]:
+def _typed_tensors(call: CallOperands, first: int, end: int) -> list[Tensor]:
     """Return those of some arguments that are tensors of a known type."""
     found: list[Tensor] = []
     for at in range(first, end):
@@ -599,7 +601,7 @@ def _known(call: Call, first: int, end: int) -> list[Tensor]:
     return found
 
 
-def experts(call: Call) -> Work:
+def experts(call: CallOperands) -> Work:
     """Multiply tokens by the matrices of their experts: tokens, first and second weights, factors, experts' numbers.
 
     The least number of experts got a token: as many as one token has.
@@ -624,18 +626,18 @@ def experts(call: Call) -> Work:
     return Work("experts", sizes, dtype, read, (tokens,), is_product=True).checked()
 
 
-def convolution(call: Call) -> Work:
+def convolution(call: CallOperands) -> Work:
     """Convolve images by the arguments of `aten::convolution`: stride, padding, dilation, ..., groups."""
     return _convolved(call, stride_at=3, padding_at=4, dilation_at=5, groups_at=8, transposed_at=6)
 
 
-def cudnn_convolution(call: Call) -> Work:
+def cudnn_convolution(call: CallOperands) -> Work:
     """Convolve images by the arguments of `aten::cudnn_convolution`: padding, stride, dilation, groups."""
     return _convolved(call, stride_at=3, padding_at=2, dilation_at=4, groups_at=5, has_bias=False)
 
 
 def _convolved(  # noqa: PLR0913 - where the arguments stand
-    call: Call,
+    call: CallOperands,
     *,
     stride_at: int,
     padding_at: int,
@@ -675,7 +677,7 @@ def _convolved(  # noqa: PLR0913 - where the arguments stand
     return _product((m, n, k), (images, weights), written, bias, batch=groups)
 
 
-def convolution_backward(call: Call) -> Work:
+def convolution_backward(call: CallOperands) -> Work:
     """Multiply once per wanted gradient; once if the trace does not say which are wanted."""
     gradient, images, weights = (call.tensor(at) for at in range(3))
     if call.value(7) is not False or gradient.dtype not in FLOATS or len(images.dims) < 3:
@@ -718,7 +720,7 @@ def attention(
         is_end_aligned: The last query sees the last key, as in FlashAttention since 2.1; else the first sees the first.
     """
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         if lengths_at is not None and call.maybe(lengths_at) is not None:
             return _packed(call, lengths_at, causal_at, window_at)
         query, key, value = (call.tensor(at) for at in range(3))
@@ -762,7 +764,7 @@ def attention_packed(
         longest_at: The most tokens of a sequence of keys.
     """
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         if table_at is not None and call.maybe(table_at) is not None:
             window = _window(call, window_at), call.number(longest_at) if longest_at is not None else None
             return _from_cache(call, call.tensor(0), call.tensor(1).dims[-2:], call.tensor(1).element_bytes, window)
@@ -771,7 +773,7 @@ def attention_packed(
     return recipe
 
 
-def attention_of_server(call: Call) -> Work:
+def attention_of_server(call: CallOperands) -> Work:
     """Attend to the cache of a server, whose lengths only the annotation of the step tells: query, key, value.
 
     A cache whose type the trace does not tell has elements of one byte, the narrowest.
@@ -780,7 +782,7 @@ def attention_of_server(call: Call) -> Work:
     return _from_cache(call, query, key.dims[-2:], call.cache_bytes or 1)
 
 
-def flash_attention_3(call: Call) -> Work:
+def flash_attention_3(call: CallOperands) -> Work:
     """Attend as `fwd` of FlashAttention 3 does.
 
     Bounds are 7 and 8, the most keys of a sequence 13, the table of pages 14, causal 24, a window 25.
@@ -794,7 +796,7 @@ def flash_attention_3(call: Call) -> Work:
 
 
 def _from_cache(
-    call: Call,
+    call: CallOperands,
     query: Tensor,
     of_keys: tuple[int, ...],
     cache_bytes: int,
@@ -829,7 +831,7 @@ def _from_cache(
     return _attended(heads_of, (pairs, queries, keys), query.dtype, (asked,), (asked,), extra_bytes=extra)
 
 
-def paged_attention(call: Call) -> Work:
+def paged_attention(call: CallOperands) -> Work:
     """Attend to cached tokens as `paged_attention_v1` and `_v2` do: as many as the annotation of the step says."""
     places = (0, 1, 2) if len(call.tensor(1).dims) == 3 and len(call.tensor(2).dims) > 3 else (0, 4, 5)
     written, query, keys = (call.tensor(at) for at in places)
@@ -838,7 +840,7 @@ def paged_attention(call: Call) -> Work:
     return _from_cache(call, query, (keys.dims[1], query.dims[2]), keys.element_bytes)
 
 
-def _packed(call: Call, lengths_at: int, causal_at: int, window_at: int | None) -> Work:
+def _packed(call: CallOperands, lengths_at: int, causal_at: int, window_at: int | None) -> Work:
     """Attend within packed sequences, whose lengths a trace does not hold: the fewest pairs count.
 
     If queries and keys are as many, the squares of the lengths add up to at least tokens ^ 2 / sequences (Cauchy and
@@ -864,7 +866,7 @@ def attention_backward(
 ) -> Recipe:
     """Make the recipe of the gradients of attention: gradient, query, key, value, ..., result and sums of its rows."""
 
-    def recipe(call: Call) -> Work:
+    def recipe(call: CallOperands) -> Work:
         gradient, query, key, value = (call.tensor(at) for at in range(4))
         ranks = {len(one.dims) for one in (query, key, value)}
         read = (gradient, query, key, value, *call.tensors(result_at, result_at + 1))
@@ -922,12 +924,12 @@ def _within(length: int, *, is_causal: bool, window: int | None = None) -> int:
     return length * (length + 1) // 2 if is_causal else length * length
 
 
-def _is_causal(call: Call, at: int) -> bool:
+def _is_causal(call: CallOperands, at: int) -> bool:
     given = call.value(at)
     return given is None or bool(given)
 
 
-def _window(call: Call, at: int | None) -> int | None:
+def _window(call: CallOperands, at: int | None) -> int | None:
     """Return how many tokens to the left a query sees; None for all."""
     given = None if at is None else call.number(at)
     return given if given is not None and given >= 0 else None

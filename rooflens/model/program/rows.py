@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from rooflens.model.predict.forecast import Forecast
-    from rooflens.model.program.call import Sums
+    from rooflens.model.program.call import RequestSums
     from rooflens.model.program.launches import Launches
     from rooflens.model.program.occupancy import Gaps
     from rooflens.model.roofline.datasheets import Datasheet
@@ -52,7 +52,7 @@ _MODULE, _CODE, _RANGES = attrgetter("module"), attrgetter("code"), attrgetter("
 
 _T = TypeVar("_T")
 
-_Key: TypeAlias = "tuple[str, str | None, int, Sums | None, bool]"
+_Key: TypeAlias = "tuple[str, str | None, int, RequestSums | None, bool]"
 """Of a row: kernel, operator, its operands, what the step around it attends to, whether it is selected."""
 
 
@@ -85,7 +85,7 @@ class _Alike(NamedTuple):
     time_ns: int
 
 
-class Row:
+class KernelRow:
     """Collects the launches of a kernel.
 
     Attributes:
@@ -167,7 +167,7 @@ class Row:
         return order[len(order) // 2]
 
 
-class Rows:
+class KernelRows:
     """Collects all kernels of a timeline, and the stretches where launches came too slowly.
 
     Attributes:
@@ -176,9 +176,9 @@ class Rows:
 
     def __init__(self, launches: Launches, chooser: Chooser | None) -> None:
         self._launches, self._chooser = launches, chooser
-        self._rows: dict[_Key, Row] = {}
-        self.of_kinds = [*map(self._row, launches.alike)]
-        self._of_functions: defaultdict[str, list[Row]] = defaultdict(list)
+        self._rows: dict[_Key, KernelRow] = {}
+        self.of_kinds = [*map(self._row_of_alike, launches.alike)]
+        self._of_functions: defaultdict[str, list[KernelRow]] = defaultdict(list)
         for row in self._rows.values():
             self._of_functions[row.function].append(row)
         self._call_ns = self._times_of_calls()
@@ -189,12 +189,12 @@ class Rows:
         self.odd_count = 0
         self._collect()
 
-    def _row(self, event: KernelEvent) -> Row:
+    def _row_of_alike(self, event: KernelEvent) -> KernelRow:
         """Return the row of launches that are alike."""
         is_in_range = self._chooser is None or self._chooser.is_in_range(event.nvtx_range or "")
         sums = sums_around(event.operator, event.nvtx_range)
         key = event.name, event.operator, id(event.operands), sums, is_in_range
-        return self._rows.get(key) or self._rows.setdefault(key, Row(event, len(self._rows)))
+        return self._rows.get(key) or self._rows.setdefault(key, KernelRow(event, len(self._rows)))
 
     def _collect(self) -> None:
         """Give each row its launches."""
@@ -273,10 +273,10 @@ class Rows:
         floors = Floors(gpu)
         self._cache_bytes = self._width_of_cache()
         rows = {
-            key: self._kernel(row, floors, total_ns, steps.rows[row.index] if steps.rows else None)
+            key: self._program_kernel(row, floors, total_ns, steps.rows[row.index] if steps.rows else None)
             for key, row in self._rows.items()
         }
-        found = self._joined(rows, total_ns)
+        found = self._joined_rows(rows, total_ns)
         every = [*found.values()]
         if self._chooser is None:
             return every, every
@@ -290,15 +290,17 @@ class Rows:
         return widths.pop() if len(widths) == 1 else None
 
     @staticmethod
-    def _joined(rows: Mapping[_Key, ProgramKernel], total_ns: int) -> dict[_Key, ProgramKernel]:
+    def _joined_rows(rows: Mapping[_Key, ProgramKernel], total_ns: int) -> dict[_Key, ProgramKernel]:
         """Make the rows of several steps, whose operands are equal, one."""
         alike: defaultdict[_Key, list[ProgramKernel]] = defaultdict(list)
         for (name, operator, operands, _, is_in_range), one in rows.items():
             alike[name, operator, operands, None, is_in_range].append(one)
         return {key: own[0] if len(own) == 1 else summed(own, total_ns) for key, own in alike.items()}
 
-    def _kernel(self, row: Row, floors: Floors, total_ns: int, in_steps: RowSteps | None) -> ProgramKernel:
-        found = self._found(row, floors)
+    def _program_kernel(
+        self, row: KernelRow, floors: Floors, total_ns: int, in_steps: RowSteps | None
+    ) -> ProgramKernel:
+        found = self._forecast_of_row(row, floors)
         parts = self._parts(row) if found else []
         time_ns, typical = sum(row.times_ns), row.typical()
         floor = None if found is None else floor_of(found, sum(parts), time_ns, ROUNDED_NS * len(parts))
@@ -345,7 +347,7 @@ class Rows:
             numbers=(row.index,),
         )
 
-    def _found(self, row: Row, floors: Floors) -> Forecast | None:
+    def _forecast_of_row(self, row: KernelRow, floors: Floors) -> Forecast | None:
         """Forecast the call behind a kernel; None if what it must do, or the GPU, is unknown."""
         try:
             work = work_of_call(
@@ -356,26 +358,26 @@ class Rows:
             self.odd_count += len(row.times_ns)
             return None
 
-    def _parts(self, row: Row) -> list[float]:
+    def _parts(self, row: KernelRow) -> list[float]:
         """Return each launch's part of the floor of its call: all of it if it is the only launch."""
         calls = map(self._launches.calls.__getitem__, row.numbers)
         whole_ns = (self._call_ns[call] if call else time_ns for call, time_ns in zip(calls, row.times_ns, strict=True))
         return [time_ns / whole if whole else 1.0 for time_ns, whole in zip(row.times_ns, whole_ns, strict=True)]
 
-    def _place(self, row: Row, launch: int) -> int:
+    def _place(self, row: KernelRow, launch: int) -> int:
         """Return how many launches of a row's function come before one of its launches."""
         number = row.numbers[launch]
         return sum(bisect_left(one.numbers, number) for one in self._of_functions[row.function])
 
 
 def _class_of(
-    row: Row, time_ns: int, floor_ns: float | None, found: Forecast | None
+    row: KernelRow, time_ns: int, floor_ns: float | None, forecast: Forecast | None
 ) -> tuple[Bound, tuple[Bound, ...]]:
     """Judge a kernel without counters, by its gaps and its distance from the floor."""
     if row.launch_gap_ns > time_ns:
         return "overhead", ()
-    if floor_ns and found is not None and time_ns <= AT_FLOOR * floor_ns:
-        return "unknown", ("memory",) if limit_of(found) == "memory" else ("compute",)
+    if floor_ns and forecast is not None and time_ns <= AT_FLOOR * floor_ns:
+        return "unknown", ("memory",) if limit_of(forecast) == "memory" else ("compute",)
     return "unknown", ("memory", "compute", "latency")
 
 

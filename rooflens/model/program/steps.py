@@ -22,7 +22,7 @@ from operator import add, eq, itemgetter, sub
 from typing import TYPE_CHECKING, Any, Literal
 
 from rooflens.model.program.launches import NO_STEP
-from rooflens.model.program.occupancy import COMMUNICATION, COPY, GRAPH, KERNEL, UNKNOWN, Occupancy
+from rooflens.model.program.occupancy import COMMUNICATION, COPY, GRAPH, KERNEL, UNKNOWN, TimelineOccupancy
 from rooflens.model.program.timeline import BusyEvent, StepRange
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ StepsBy = Literal["ProfilerStep", "ranges", "repetition"]
 """How the steps of a program were found."""
 
 _PROFILER = "ProfilerStep#"
-_NUMBER = re.compile(r"\d{1,18}")
+_STEP_NUMBER = re.compile(r"\d{1,18}")
 _NAMED_STEP = re.compile(r"(?<![a-z])(step|iter|iteration|batch)(?![a-z])", re.IGNORECASE)
 _NO_STEP = re.compile(r"(Optimizer\.|enumerate\(DataLoader\)|nccl:)")
 """Ranges that PyTorch opens by itself: each is a part of a step."""
@@ -85,7 +85,7 @@ def _marking(spans: Mapping[Any, Iterable[Span]]) -> dict[Hashable, tuple[StepRa
     for process, own in spans.items():
         for span in own:
             if not _NO_STEP.match(span[2]):
-                for name in {span[2], _NUMBER.sub("*", span[2])}:
+                for name in {span[2], _STEP_NUMBER.sub("*", span[2])}:
                     families[name].setdefault(process, []).append(span)
     found = [_Family(name, of) for name, of in families.items() if _is_in_turn(name, of)]
     if not found:
@@ -132,7 +132,7 @@ def _is_in_turn(name: str, of: Mapping[Hashable, Sequence[Span]]) -> bool:
         if any(later[0] < earlier[1] for earlier, later in pairwise(ordered)):
             return False
         if "*" in name:
-            numbers = [tuple(map(int, _NUMBER.findall(text))) for _, _, text in ordered]
+            numbers = [tuple(map(int, _STEP_NUMBER.findall(text))) for _, _, text in ordered]
             if any(later <= earlier for earlier, later in pairwise(numbers)):
                 return False
         covered = sum(end - start for start, end, _ in ordered)
@@ -160,7 +160,7 @@ class Step:
     end_ns: int
     kernel_ns: int
     launches: int
-    occupancy: Occupancy
+    occupancy: TimelineOccupancy
 
     @property
     def wall_ns(self) -> int:
@@ -212,11 +212,11 @@ class Steps:
     each: tuple[Step, ...] = ()
     rows: tuple[RowSteps, ...] = ()
     outside_ns: int = 0
-    occupancy: Occupancy | None = None
+    occupancy: TimelineOccupancy | None = None
 
 
 _LEVELS = 5
-_KINDS: Mapping[str, int] = {"copy": COPY, "memset": COPY, "graph": GRAPH, "unknown": UNKNOWN}
+_CODE_OF_BUSY: Mapping[str, int] = {"copy": COPY, "memset": COPY, "graph": GRAPH, "unknown": UNKNOWN}
 
 
 class Log:
@@ -300,7 +300,9 @@ class Log:
                 known[1] = end
         kernels = ((start, end, devices[lane]) for lane, (start, end) in of_lane.items())
         graphs = (
-            (one.start_ns, one.start_ns + one.duration_ns, one.device) for one in others if _KINDS[one.kind] != COPY
+            (one.start_ns, one.start_ns + one.duration_ns, one.device)
+            for one in others
+            if _CODE_OF_BUSY[one.kind] != COPY
         )
         for start, end, device in chain(kernels, graphs):
             first, last = found.get(device, (start, end))
@@ -309,10 +311,10 @@ class Log:
 
     def _occupancies(
         self, bounds: Sequence[int], waiting: Sequence[bool], others: Iterable[BusyEvent]
-    ) -> list[Occupancy]:
+    ) -> list[TimelineOccupancy]:
         """Sum up what ran between each two consecutive moments."""
         kind_of = [COMMUNICATION if waits else KERNEL for waits in waiting]
-        rest = [(one.start_ns, one.start_ns + one.duration_ns, one.device, _KINDS[one.kind]) for one in others]
+        rest = [(one.start_ns, one.start_ns + one.duration_ns, one.device, _CODE_OF_BUSY[one.kind]) for one in others]
         kinds = {*kind_of, *(kind for *_, kind in rest)}
         meters = {device: _Meter(*window, kinds) for device, window in self._windows(others).items()}
         devices = [device for device, _ in self._streams]
@@ -325,14 +327,16 @@ class Log:
         due = next(left, None)
         for start, end, device, kind in every:
             while due is not None and due <= start:
-                read.append(_read(meters.values(), due))
+                read.append(_metered_at(meters.values(), due))
                 due = next(left, None)
             if device in meters:
                 meters[device].run(start, end, kind)
         while due is not None:
-            read.append(_read(meters.values(), due))
+            read.append(_metered_at(meters.values(), due))
             due = next(left, None)
-        return [Occupancy(*(after - before for before, after in zip(*both, strict=True))) for both in pairwise(read)]
+        return [
+            TimelineOccupancy(*(after - before for before, after in zip(*both, strict=True))) for both in pairwise(read)
+        ]
 
     def _by_ranges(self) -> StepsBy | None:
         """Say how ranges mark the steps; None if no two of them launched anything."""
@@ -404,12 +408,12 @@ class _Meter:
         return (wall_ns, until[0], *(later - earlier for earlier, later in pairwise((*until, wall_ns))))
 
 
-def _read(meters: Iterable[_Meter], moment_ns: int) -> tuple[int, ...]:
+def _metered_at(meters: Iterable[_Meter], moment_ns: int) -> tuple[int, ...]:
     return tuple(map(sum, zip(*(meter.at(moment_ns) for meter in meters), strict=True)))
 
 
-def _added(several: Iterable[Occupancy]) -> Occupancy:
-    return Occupancy(*map(sum, zip(*several, strict=True)))
+def _added(several: Iterable[TimelineOccupancy]) -> TimelineOccupancy:
+    return TimelineOccupancy(*map(sum, zip(*several, strict=True)))
 
 
 def repeated(sequence: Sequence[int]) -> int | None:

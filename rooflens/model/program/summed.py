@@ -10,7 +10,7 @@ from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.program.communication import Communication
 from rooflens.model.program.floors import LAUNCH_NS, ROUNDED_NS, Floors, floor_of, limit_of
 from rooflens.model.program.kernels import OfShape, ProgramKernel, in_order
-from rooflens.model.program.occupancy import Occupancy
+from rooflens.model.program.occupancy import TimelineOccupancy
 from rooflens.model.program.operators import OddOperandsError, work_of_call
 from rooflens.model.program.program import Program, unknown_operators
 from rooflens.model.program.rows import AT_FLOOR, shape_text
@@ -43,7 +43,7 @@ def summed_program(totals: Totals, gpu: str | None = None, chooser: Chooser | No
     kernels: list[ProgramKernel] = []
     for one in totals.kernels:
         found, is_odd = _forecast(one, floors)
-        row = _row(one, found, total_ns)
+        row = _summed_kernel(one, found, total_ns)
         odd_count += is_odd
         impossible_count += found is not None and row.floor_ns is None
         kernels.append(row)
@@ -63,8 +63,8 @@ def summed_program(totals: Totals, gpu: str | None = None, chooser: Chooser | No
         gpu=None if sheet is None else sheet.name,
         has_datasheet=sheet is not None,
         unprofiled=totals.unprofiled(),
-        occupancy=Occupancy(),
-        kernels=in_order(_chosen(kernels, chooser)),
+        occupancy=TimelineOccupancy(),
+        kernels=in_order(_chosen_kernels(kernels, chooser)),
         every=in_order(kernels),
         unknown=unknown_operators(kernels, total_ns),
         stretches=(),
@@ -74,7 +74,7 @@ def summed_program(totals: Totals, gpu: str | None = None, chooser: Chooser | No
     )
 
 
-def _chosen(kernels: Sequence[ProgramKernel], chooser: Chooser | None) -> Sequence[ProgramKernel]:
+def _chosen_kernels(kernels: Sequence[ProgramKernel], chooser: Chooser | None) -> Sequence[ProgramKernel]:
     if chooser is None:
         return kernels
     in_range = [one for one in kernels if chooser.is_in_range(one.nvtx_range or "")]
@@ -82,54 +82,54 @@ def _chosen(kernels: Sequence[ProgramKernel], chooser: Chooser | None) -> Sequen
     return [one for one in in_range if one.name in names]
 
 
-def _forecast(one: KernelTotal, floors: Floors) -> tuple[Forecast | None, bool]:
+def _forecast(total: KernelTotal, floors: Floors) -> tuple[Forecast | None, bool]:
     """Forecast a call of the operator, and say whether its operands are odd; None if its work or the GPU is unknown."""
     try:
-        work = work_of_call(one.operator, one.operands)
-        return (None if work is None else floors.of(work, one.name)), False
+        work = work_of_call(total.operator, total.operands)
+        return (None if work is None else floors.of(work, total.name)), False
     except (OddOperandsError, ArithmeticError):
         return None, True
 
 
-def _row(one: KernelTotal, found: Forecast | None, total_ns: int) -> ProgramKernel:
-    calls = float(one.calls or one.launches)
-    floor = None if found is None else floor_of(found, calls, one.time_ns, round(ROUNDED_NS * calls))
+def _summed_kernel(total: KernelTotal, forecast: Forecast | None, total_ns: int) -> ProgramKernel:
+    calls = float(total.calls or total.launches)
+    floor = None if forecast is None else floor_of(forecast, calls, total.time_ns, round(ROUNDED_NS * calls))
     if floor is None:
-        found = None
-    cold_ns = found.t_lower_s * 1e9 * calls if found else None
+        forecast = None
+    cold_ns = forecast.t_lower_s * 1e9 * calls if forecast else None
     bound: tuple[Bound, ...] = ("memory", "compute", "latency")
-    if found and cold_ns and one.time_ns <= AT_FLOOR * cold_ns:
-        bound = ("memory",) if limit_of(found) == "memory" else ("compute",)
+    if forecast and cold_ns and total.time_ns <= AT_FLOOR * cold_ns:
+        bound = ("memory",) if limit_of(forecast) == "memory" else ("compute",)
     return ProgramKernel(
-        name=one.name,
-        count=one.launches,
-        time_ns=one.time_ns,
-        share=one.time_ns / total_ns if total_ns else 0.0,
-        launch_ns=one.launch_ns,
+        name=total.name,
+        count=total.launches,
+        time_ns=total.time_ns,
+        share=total.time_ns / total_ns if total_ns else 0.0,
+        launch_ns=total.launch_ns,
         gap_ns=None,
-        grid=one.grid,
-        block=one.block,
-        operator=one.operator,
-        shape=shape_text(one.operands),
+        grid=total.grid,
+        block=total.block,
+        operator=total.operator,
+        shape=shape_text(total.operands),
         dtype=None,  # printed sizes have no types
         module=None,
-        code=one.code,
-        nvtx_range=one.nvtx_range,
-        flop=found.flop if found else None,
-        moved_bytes=found.moved_bytes if found else None,
-        limited_by=limit_of(found) if found else None,
+        code=total.code,
+        nvtx_range=total.nvtx_range,
+        flop=forecast.flop if forecast else None,
+        moved_bytes=forecast.moved_bytes if forecast else None,
+        limited_by=limit_of(forecast) if forecast else None,
         floor_ns=floor[1] if floor else None,
         floor_cold_ns=cold_ns,
         caches=floor[0] if floor else None,
-        gain_ns=None if cold_ns is None else max(0.0, one.time_ns - max(cold_ns, LAUNCH_NS * calls)),
+        gain_ns=None if cold_ns is None else max(0.0, total.time_ns - max(cold_ns, LAUNCH_NS * calls)),
         bound="unknown",
         or_bound=bound,
         launch=None,
-        is_communication=waits_for_ranks(function_of(bare_name(one.name))),
-        calls=calls if found else None,
-        peak=found.peak if found else None,
+        is_communication=waits_for_ranks(function_of(bare_name(total.name))),
+        calls=calls if forecast else None,
+        peak=forecast.peak if forecast else None,
         wall_ns=None,
-        shapes=(OfShape(one.grid, one.block, one.launches, one.time_ns),),
+        shapes=(OfShape(total.grid, total.block, total.launches, total.time_ns),),
     )
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from msgspec import structs
 
-from rooflens.model.calibration import Attainable, Rate
+from rooflens.model.calibration import MeasuredRates, Rate
 from rooflens.model.records import Kernel, Level, Pipe
 from rooflens.model.roofline.datasheets import name_key
 
@@ -26,8 +26,8 @@ _FASTER_THAN_MMA = frozenset({"9", "10", "11"})
 
 
 def find_attainable(
-    gpu: str | None, sm_clock_hz: float | None, calibrations: Iterable[Attainable]
-) -> Attainable | None:
+    gpu: str | None, sm_clock_hz: float | None, calibrations: Iterable[MeasuredRates]
+) -> MeasuredRates | None:
     """Choose the calibration of a GPU for a kernel's clock, and bring its rates to that clock.
 
     The newest within `CLOCK_TOLERANCE` of the clock comes first, else the newest. None without any of this GPU.
@@ -39,7 +39,7 @@ def find_attainable(
     return None if chosen is None else at_clock(chosen, sm_clock_hz)
 
 
-def at_clock(attainable: Attainable, sm_clock_hz: float | None) -> Attainable:
+def at_clock(attainable: MeasuredRates, sm_clock_hz: float | None) -> MeasuredRates:
     """Bring the rates of a calibration to another SM clock.
 
     Pipes, shared memory and L2 are proportional to it; DRAM has a clock of its own and stays. Without a clock only
@@ -53,7 +53,7 @@ def at_clock(attainable: Attainable, sm_clock_hz: float | None) -> Attainable:
     return replace(attainable, rates=MappingProxyType(rates))
 
 
-def attainable_roofs(kernel: Kernel, attainable: Attainable) -> dict[str, Rate]:
+def attainable_roofs(kernel: Kernel, attainable: MeasuredRates) -> dict[str, Rate]:
     """Map a calibration that was brought to the kernel's clock to the levels and pipes of the kernel.
 
     A level or pipe that is absent has no attainable roof: its peak is all that is known about it.
@@ -71,17 +71,17 @@ def with_attainable(
     """Add attainable roofs to the peaks; one above its peak is the error of a measurement, and the peak counts."""
     return (
         {
-            name: structs.replace(one, attainable_per_s=_below(one.peak_bytes_per_s, roofs.get(name)))
+            name: structs.replace(one, attainable_per_s=_lower_rate(one.peak_bytes_per_s, roofs.get(name)))
             for name, one in levels.items()
         },
         {
-            name: structs.replace(one, attainable_per_s=_below(one.peak_per_s, roofs.get(name)))
+            name: structs.replace(one, attainable_per_s=_lower_rate(one.peak_per_s, roofs.get(name)))
             for name, one in pipes.items()
         },
     )
 
 
-def _below(peak: float | None, roof: Rate | None) -> float | None:
+def _lower_rate(peak: float | None, roof: Rate | None) -> float | None:
     return None if roof is None else min(roof.median, peak or roof.median)
 
 
@@ -102,7 +102,7 @@ def _dram_roof(kernel: Kernel, rates: Mapping[str, Rate]) -> Rate | None:
     return replace(read, median=median, min=low, max=high)
 
 
-def _tensor_roofs(kernel: Kernel, attainable: Attainable) -> dict[str, Rate]:
+def _tensor_roofs(kernel: Kernel, attainable: MeasuredRates) -> dict[str, Rate]:
     """Name the tensor rates as the kernel's pipes are.
 
     Where a faster instruction than mma.sync exists, a pipe without an instruction in its name may be that one's, unless
@@ -136,5 +136,5 @@ def _scaled(rate: Rate, run_clock_hz: float, sm_clock_hz: float | None) -> Rate 
     )
 
 
-def _same_clock(one_hz: float, other_hz: float) -> bool:
-    return abs(one_hz / other_hz - 1) <= CLOCK_TOLERANCE
+def _same_clock(clock_hz: float, other_hz: float) -> bool:
+    return abs(clock_hz / other_hz - 1) <= CLOCK_TOLERANCE

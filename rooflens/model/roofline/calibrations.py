@@ -10,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rooflens.checking import Table, parse_json
+from rooflens.checking import CheckedTable, parse_json
 from rooflens.errors import InputError
 from rooflens.files import base_folder, read_text, write_whole
-from rooflens.model.calibration import RATE_UNITS, Attainable, Rate
+from rooflens.model.calibration import RATE_UNITS, MeasuredRates, Rate
 
 SCHEMA_VERSION = 1
 
@@ -24,7 +24,7 @@ _IDENTITY = frozenset({"gpu", "compute_capability", "driver", "sm_clock_hz", "ra
 _STORED = _IDENTITY | {"schema_version", "measured_unix_s"}
 _SPREAD = frozenset({"unit", "median", "min", "max", "repetitions"})
 _NAME = r".*\S.*"
-_HINT = "measure again: `rooflens calibrate`"
+_CALIBRATE_HINT = "measure again: `rooflens calibrate`"
 
 
 def calibrations_folder(environ: Mapping[str, str] | None = None) -> Path:
@@ -35,7 +35,7 @@ def calibrations_folder(environ: Mapping[str, str] | None = None) -> Path:
     return base_folder("XDG_DATA_HOME", ".local/share", environ) / "rooflens" / "calibrations"
 
 
-def save_attainable(attainable: Attainable, folder: Path) -> Path:
+def save_attainable(attainable: MeasuredRates, folder: Path) -> Path:
     """Write a calibration, over the one of the same GPU, clock and driver, and return its file.
 
     Raises:
@@ -50,7 +50,9 @@ def save_attainable(attainable: Attainable, folder: Path) -> Path:
     return file
 
 
-def load_calibrations(folder: Path, on_damaged: Callable[[InputError], None] | None = None) -> tuple[Attainable, ...]:
+def load_calibrations(
+    folder: Path, on_damaged: Callable[[InputError], None] | None = None
+) -> tuple[MeasuredRates, ...]:
     """Read every calibration of a folder, the newest first; none where there is no folder.
 
     Args:
@@ -63,7 +65,7 @@ def load_calibrations(folder: Path, on_damaged: Callable[[InputError], None] | N
     found = []
     for file in sorted(folder.glob("*.json")):
         try:
-            found.append(parse_attainable(read_text(file, _HINT, is_named=False), str(file)))
+            found.append(parse_attainable(read_text(file, _CALIBRATE_HINT, is_named=False), str(file)))
         except InputError as error:
             if on_damaged is None:
                 raise
@@ -71,7 +73,7 @@ def load_calibrations(folder: Path, on_damaged: Callable[[InputError], None] | N
     return tuple(sorted(found, key=lambda one: one.measured_unix_s, reverse=True))
 
 
-def attainable_to_json(attainable: Attainable) -> str:
+def attainable_to_json(attainable: MeasuredRates) -> str:
     """Write a calibration as its file holds it."""
     document = {
         "schema_version": SCHEMA_VERSION,
@@ -85,7 +87,7 @@ def attainable_to_json(attainable: Attainable) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def parse_attainable(text: str, source: str, measured_unix_s: int | None = None) -> Attainable:
+def parse_attainable(text: str, source: str, measured_unix_s: int | None = None) -> MeasuredRates:
     """Build a calibration from the text of its file, or from what the measuring program printed.
 
     Args:
@@ -96,7 +98,7 @@ def parse_attainable(text: str, source: str, measured_unix_s: int | None = None)
     Raises:
         InputError: Not JSON; a key unknown, missing or of the wrong kind; a unit that is not the rate's own.
     """
-    document = parse_json(text, f"`{source}` is not a calibration", _HINT)
+    document = parse_json(text, f"`{source}` is not a calibration", _CALIBRATE_HINT)
     is_stored = measured_unix_s is None
     document.check_keys(_STORED if is_stored else _IDENTITY)
     if is_stored and document.values["schema_version"] != SCHEMA_VERSION:
@@ -105,7 +107,7 @@ def parse_attainable(text: str, source: str, measured_unix_s: int | None = None)
     if not rates.values:
         raise document.error("`rates` holds nothing")
     rates.check_keys((), RATE_UNITS)
-    return Attainable(
+    return MeasuredRates(
         gpu=document.text("gpu", _NAME),
         compute_capability=document.text("compute_capability", r"\d+\.\d+"),
         driver=document.text("driver", _NAME),
@@ -115,7 +117,7 @@ def parse_attainable(text: str, source: str, measured_unix_s: int | None = None)
     )
 
 
-def _file_name(attainable: Attainable) -> str:
+def _file_name(attainable: MeasuredRates) -> str:
     megahertz = round(attainable.sm_clock_hz / _CLOCK_STEP_HZ) * round(_CLOCK_STEP_HZ / 1e6)
     parts = (attainable.gpu, f"{megahertz}mhz", attainable.driver)
     return "_".join(re.sub(r"[^a-z0-9.]+", "-", part.casefold()).strip("-.") for part in parts) + ".json"
@@ -126,7 +128,7 @@ def _rate_document(rate: Rate) -> dict[str, Any]:
     return document if rate.sm_clock_hz is None else document | {"sm_clock_hz": rate.sm_clock_hz}
 
 
-def _rate(table: Table, unit: str) -> Rate:
+def _rate(table: CheckedTable, unit: str) -> Rate:
     table.check_keys(_SPREAD, ("sm_clock_hz",))
     table.one_of("unit", (unit,))
     low, median, high = (table.number(part) for part in ("min", "median", "max"))

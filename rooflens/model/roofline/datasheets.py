@@ -24,7 +24,7 @@ from rooflens.cache import keep, kept
 from rooflens.errors import InputError, UnknownNameError, UsageError
 from rooflens.format import GUESSED
 
-_FOLDER = Path(__file__).parents[2] / "gpus"
+_GPU_FOLDER = Path(__file__).parents[2] / "gpus"
 
 PeakKey = Literal[
     "fp64",
@@ -119,7 +119,7 @@ ARCHITECTURES = MappingProxyType(
 ASSUMED = "assumed"
 """Begins the source of a number that nobody has published."""
 
-_HINT = "`rooflens/gpus/h200.toml` of the package is a complete file"
+_GPU_FILE_HINT = "`rooflens/gpus/h200.toml` of the package is a complete file"
 
 _Text = Annotated[str, Meta(pattern=r"\S")]
 _Amount = Annotated[float, Meta(gt=0, le=1e100)]
@@ -296,14 +296,14 @@ def datasheet_of(display_name: str | None) -> Datasheet | None:
     if display_name is None:
         return None
     wanted = name_key(display_name)
-    having = (parse_datasheet(file, text) for file, text in _texts().items() if wanted in text.casefold())
+    having = (parse_datasheet(file, text) for file, text in _gpu_file_texts().items() if wanted in text.casefold())
     return next((gpu for gpu in having if wanted in map(name_key, gpu.names)), None)
 
 
 @functools.cache
-def _texts() -> dict[str, str]:
+def _gpu_file_texts() -> dict[str, str]:
     """Read every GPU file of the package, in the order of the file names."""
-    return {file.name: file.read_text(encoding="utf-8") for file in sorted(_FOLDER.glob("*.toml"))}
+    return {file.name: file.read_text(encoding="utf-8") for file in sorted(_GPU_FOLDER.glob("*.toml"))}
 
 
 def _documents() -> dict[str, Any]:
@@ -312,18 +312,18 @@ def _documents() -> dict[str, Any]:
     Parsing all of them takes 31 ms and reading them back 4. One packed file in the package would be as fast, but a
     second copy of each number, to be written anew with every change of a GPU file.
     """
-    texts = _texts()
+    texts = _gpu_file_texts()
     digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
     with contextlib.suppress(ValueError, TypeError, KeyError):
-        known = json.loads(kept(_KEPT) or b"")
+        known = json.loads(kept(_CACHED_GPUS) or b"")
         if known["digest"] == digest:
             return dict(known["files"])
     found = {file: _parsed(file, text) for file, text in texts.items()}
-    keep(_KEPT, json.dumps({"digest": digest, "files": found}).encode())
+    keep(_CACHED_GPUS, json.dumps({"digest": digest, "files": found}).encode())
     return found
 
 
-_KEPT = "gpus.json"
+_CACHED_GPUS = "gpus.json"
 
 
 def memory_label(*display_names: str | None) -> str:
@@ -360,7 +360,7 @@ def _parsed(file: str, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except ValueError as error:
-        raise InputError(f"GPU file `{file}` is not valid TOML: {error}", _HINT) from error
+        raise InputError(f"GPU file `{file}` is not valid TOML: {error}", _GPU_FILE_HINT) from error
 
 
 def _datasheet(file: str, values: Mapping[str, Any]) -> Datasheet:
@@ -370,13 +370,13 @@ def _datasheet(file: str, values: Mapping[str, Any]) -> Datasheet:
         InputError: A key is unknown, missing or of the wrong kind, or a unit is not the key's own.
     """
     try:
-        with _at("links"):
+        with _errors_at("links"):
             named = msgspec.convert(values.get("links", {}), dict[LinkKind, Any])
         links = {kind: _link(kind, one) for kind, one in named.items()}
-        with _at("peaks"):
+        with _errors_at("peaks"):
             peaks = msgspec.convert(values.get("peaks", {}), dict[PeakKey, Any])
         for key, one in peaks.items():
-            with _at(f"peaks.{key}"):
+            with _errors_at(f"peaks.{key}"):
                 peaks[key] = msgspec.convert(one, _Peak)
         known = {
             "id": file.removesuffix(".toml"),
@@ -386,7 +386,7 @@ def _datasheet(file: str, values: Mapping[str, Any]) -> Datasheet:
         }
         return msgspec.convert({**values, **known}, Datasheet)
     except (msgspec.ValidationError, TypeError) as error:
-        raise InputError(f"GPU file `{file}`: {str(error).replace('$.', '')}", _HINT) from error
+        raise InputError(f"GPU file `{file}`: {str(error).replace('$.', '')}", _GPU_FILE_HINT) from error
 
 
 def schema_text() -> str:
@@ -408,12 +408,12 @@ def schema_text() -> str:
 
 def _link(kind: str, values: Any) -> Link | _NoLink:
     """Read a link that a GPU has, or one that its documents say it has not."""
-    with _at(f"links.{kind}"):
+    with _errors_at(f"links.{kind}"):
         return msgspec.convert(values, _NoLink) if "none" in values else msgspec.convert({"kind": kind, **values}, Link)
 
 
 @contextlib.contextmanager
-def _at(path: str) -> Iterator[None]:
+def _errors_at(path: str) -> Iterator[None]:
     """Begin errors with their place in the file: msgspec names no keys of mappings."""
     try:
         yield

@@ -56,7 +56,7 @@ _SAME_COUNT = 0.001
 _INTEGER = re.compile(r"^int\d$")
 
 
-class Work(Struct, frozen=True):
+class PipeWork(Struct, frozen=True):
     """Operations of a pipe and dtype, with that pipe's dense peak at the profiled clock.
 
     Attributes:
@@ -102,7 +102,7 @@ class Flops(Struct, frozen=True, dict=True):
         uncounted: Types of which nothing was counted: `fp64`, `fp32`, `fp16`, `tensor`. A total is that of the others.
     """
 
-    work: tuple[Work, ...]
+    work: tuple[PipeWork, ...]
     complete: bool
     flags: frozenset[str]
     uncounted: tuple[str, ...] = ()
@@ -220,7 +220,7 @@ def _scalar_counts(kernel: Kernel) -> list[tuple[str, float, str]]:
     return counts
 
 
-def _scalar_work(kernel: Kernel, dtype: str, ops: float, source: str) -> Work:
+def _scalar_work(kernel: Kernel, dtype: str, ops: float, source: str) -> PipeWork:
     """Find the peak of one type.
 
     From packed fp16 the multiply-adds are taken that only load a constant; where nothing tells them, it is a bound.
@@ -235,10 +235,10 @@ def _scalar_work(kernel: Kernel, dtype: str, ops: float, source: str) -> Work:
         # Compilers load packed constants with HFMA2.MMA, which computes nothing; without code it cannot be told apart.
         elif ops and is_packed:
             source = UPPER_BOUND
-    return Work(dtype, dtype, ops, source, roof(dtype, kernel))
+    return PipeWork(dtype, dtype, ops, source, roof(dtype, kernel))
 
 
-def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
+def _tensor(kernel: Kernel) -> tuple[tuple[PipeWork, ...], bool, set[str]]:
     counted, table = _tensor_counters(kernel), kernel.warp_opcodes or kernel.thread_opcodes
     is_sparse = any(name.endswith("sparsity_on") and ops for name, ops in kernel.tensor_ops.items())
     flags = {"sparse_tensor_work"} if is_sparse else set()
@@ -264,8 +264,8 @@ def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
 
 
 def _tensor_opcodes(
-    kernel: Kernel, counted: tuple[Work, ...], *, wrong_counter: bool, flags: set[str]
-) -> tuple[tuple[Work, ...], bool, set[str]]:
+    kernel: Kernel, counted: tuple[PipeWork, ...], *, wrong_counter: bool, flags: set[str]
+) -> tuple[tuple[PipeWork, ...], bool, set[str]]:
     # The shape of a tcgen05 instruction is in its descriptor: the opcode does not say how much it computes.
     if any(is_tcgen05(opcode) for opcode in kernel.warp_opcodes):
         known = bool(counted) and not wrong_counter
@@ -296,7 +296,7 @@ def _tensor_opcodes(
     return tuple(work), True, flags
 
 
-def _tensor_counters(kernel: Kernel) -> tuple[Work, ...]:
+def _tensor_counters(kernel: Kernel) -> tuple[PipeWork, ...]:
     """Return what is counted of each type: by instruction, unless the report holds only a part of that split.
 
     Base counters and their split hold the same operations. A plain counter is left out where its sparse and
@@ -304,7 +304,7 @@ def _tensor_counters(kernel: Kernel) -> tuple[Work, ...]:
     is split by it.
     """
     names = kernel.tensor_ops
-    families: dict[str, tuple[list[Work], list[Work]]] = defaultdict(lambda: ([], []))
+    families: dict[str, tuple[list[PipeWork], list[PipeWork]]] = defaultdict(lambda: ([], []))
     for name, ops in names.items():
         match = _COUNTER_NAME.match(name)
         plain, _, part = name.partition("_sparsity_")
@@ -320,7 +320,7 @@ def _tensor_counters(kernel: Kernel) -> tuple[Work, ...]:
         dtype = DTYPE_OF_COUNTER.get(match["dtype"], match["dtype"])
         kind = TensorKind(dtype, match["dst"] == "fp16", instruction, match["sparsity"] == "on")
         families[dtype][bool(match["op"])].append(_tensor_work(kernel, kind, ops, "tensor_ops"))
-    counted: list[Work] = []
+    counted: list[PipeWork] = []
     for base, split in families.values():
         # A report may hold the split of an instruction only; then the base counter is the complete one.
         least = sum(work.ops for work in base) * (1 - _SAME_COUNT)
@@ -328,11 +328,11 @@ def _tensor_counters(kernel: Kernel) -> tuple[Work, ...]:
     return tuple(work for work in counted if work.ops)
 
 
-def _tensor_work(kernel: Kernel, kind: TensorKind, ops: float, source: str) -> Work:
-    return Work(kind.key, kind.dtype_key, ops, source, roof(kind.unit, kernel))
+def _tensor_work(kernel: Kernel, kind: TensorKind, ops: float, source: str) -> PipeWork:
+    return PipeWork(kind.key, kind.dtype_key, ops, source, roof(kind.unit, kernel))
 
 
-def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...], bool, set[str]]:
+def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[PipeWork, ...], bool, set[str]]:
     """Estimate tensor work from pipe activity, 1 to 5 % high; the type is not known and taken as fp16.
 
     Distinguishes unused tensor cores from busy ones, and both from those the report has no counter for.

@@ -48,7 +48,7 @@ _ONE_UNIT = 0.00025
 """Two of NVIDIA's per cents that are equal to the digits printed are of one unit."""
 _TELLING = 0.1
 """Smaller per cents may be equal by chance."""
-_SAME = 1e-3
+_SAME_SHARE = 1e-3
 """A per cent that another one repeats differs by no more of itself."""
 _HALVED = 0.0005
 """Memory's share, counted in another pass, differs by less than this from half of NVIDIA's printed per cent."""
@@ -87,7 +87,7 @@ def works_in_shared_memory(kernel: Kernel) -> bool | None:
 
     Where the launch is not known, L1's hit rate tells, which counts no accesses to shared memory.
     """
-    own_bytes, hits = kernel.own_smem_bytes, kernel.counters.get("l1_hit_rate")
+    own_bytes, hits = kernel.program_smem_bytes, kernel.counters.get("l1_hit_rate")
     if own_bytes:
         return True
     if own_bytes == 0 or (hits is not None and hits >= _HITS_OFTEN):
@@ -135,7 +135,7 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
     for level in LEVELS:
         of_level = roof(level, kernel)
         if level == "smem":
-            if kernel.own_smem_bytes == 0:
+            if kernel.program_smem_bytes == 0:
                 levels[level] = Level(roof=of_level)
                 continue
             moved = _delivered_bytes(kernel)
@@ -243,7 +243,7 @@ def _whole_l1(kernel: Kernel) -> float | None:
         converted = _of_the_run(of_active, kernel)
         if whole is None:
             whole = converted
-        elif converted is not None and abs(whole - of_active) < _SAME * of_active < abs(converted - of_active):
+        elif converted is not None and abs(whole - of_active) < _SAME_SHARE * of_active < abs(converted - of_active):
             whole = None
     if whole is not None and whole <= (memory or 1.0) + _NEARLY:
         return whole

@@ -104,7 +104,7 @@ def tail_share(waves: float) -> float | None:
     return 1 - waves / math.ceil(waves) if waves > 0 else None
 
 
-class Step(Struct, frozen=True):
+class OccupancyStep(Struct, frozen=True):
     """What one resource of a launch must become for an SM to hold more blocks.
 
     Attributes:
@@ -120,17 +120,17 @@ class Step(Struct, frozen=True):
     unit: str
 
 
-def next_step(kernel: Kernel, limiter: str) -> Step | None:
+def next_step(kernel: Kernel, limiter: str) -> OccupancyStep | None:
     """Return the next step of a resource that limits occupancy; None if there is none, or if unknown.
 
     It is CUDA's own arithmetic: registers are given to a warp 256 at a time, out of a quarter of an SM's for each
     scheduler; shared memory comes in units of 128 bytes (256 before compute capability 8.0), the driver's part in it.
     """
-    find = _STEPS.get(limiter)
+    find = _LIMITER_STEPS.get(limiter)
     return find(kernel) if find else None
 
 
-def step_to(kernel: Kernel, resource: str, blocks: int) -> Step | None:
+def step_to(kernel: Kernel, resource: str, blocks: int) -> OccupancyStep | None:
     """Return what one resource must become for an SM to hold so many blocks; None if impossible or unknown."""
     counters = kernel.counters
     if resource == "registers":
@@ -139,12 +139,12 @@ def step_to(kernel: Kernel, resource: str, blocks: int) -> Step | None:
         if not used or not size:
             return None
         to = _most_registers(blocks, size, held)
-        return None if to is None else Step(used, to, blocks, "registers")
+        return None if to is None else OccupancyStep(used, to, blocks, "registers")
     most, block, driver = sm_smem_bytes(kernel), block_smem_bytes(counters), counters.get("smem_driver_bytes", 0.0)
     if resource != "shared memory" or most is None or block is None:
         return None
     to_bytes = most // blocks // _SMEM_UNIT * _SMEM_UNIT - driver
-    return Step(block - driver, to_bytes, blocks, "B") if to_bytes > 0 else None
+    return OccupancyStep(block - driver, to_bytes, blocks, "B") if to_bytes > 0 else None
 
 
 @lru_cache(maxsize=1024)
@@ -227,7 +227,7 @@ def allowed_by_registers(kernel: Kernel) -> float | None:
     return min(1.0, blocks * warps_of(block) / most)
 
 
-def _fewer_registers(kernel: Kernel) -> Step | None:
+def _fewer_registers(kernel: Kernel) -> OccupancyStep | None:
     counters = kernel.counters
     registers, block, held = (counters.get(name) for name in ("registers_per_thread", "block_size", "sm_registers"))
     if not registers or not block:
@@ -240,12 +240,12 @@ def _fewer_registers(kernel: Kernel) -> Step | None:
 
 
 @lru_cache(maxsize=1024)
-def _fewer_registers_of(registers: float, block: float, held: float) -> Step | None:
+def _fewer_registers_of(registers: float, block: float, held: float) -> OccupancyStep | None:
     now = blocks_by_registers(registers, block, held)
     most = (math.ceil(registers) - 1) // SAME_REGISTERS * SAME_REGISTERS
     fewer = range(most, _FEWEST_REGISTERS - 1, -SAME_REGISTERS)
     to = next((count for count in fewer if blocks_by_registers(count, block, held) > now), None)
-    return None if to is None else Step(registers, to, blocks_by_registers(to, block, held), "registers")
+    return None if to is None else OccupancyStep(registers, to, blocks_by_registers(to, block, held), "registers")
 
 
 def sm_smem_bytes(kernel: Kernel) -> float | None:
@@ -275,7 +275,7 @@ def set_aside_bytes(kernel: Kernel) -> float | None:
     return next((held for held in candidates if held is not None and held // block == limit), None)
 
 
-def _less_shared_memory(kernel: Kernel) -> Step | None:
+def _less_shared_memory(kernel: Kernel) -> OccupancyStep | None:
     counters = kernel.counters
     held, block = set_aside_bytes(kernel), block_smem_bytes(counters)
     limit, driver = counters.get("blocks_limit_smem"), counters.get("smem_driver_bytes", 0.0)
@@ -283,29 +283,29 @@ def _less_shared_memory(kernel: Kernel) -> Step | None:
         return None
     unit = 128 if driver else 256
     to = held // (limit + 1) // unit * unit - driver
-    return Step(block - driver, to, limit + 1, "B") if to > 0 else None
+    return OccupancyStep(block - driver, to, limit + 1, "B") if to > 0 else None
 
 
-def _fitting_block(kernel: Kernel) -> Step | None:
+def _fitting_block(kernel: Kernel) -> OccupancyStep | None:
     counters = kernel.counters
     block, held = counters.get("block_size"), counters.get("sm_warps")
     if not block or not held:
         return None
     warps = warps_of(block)
     to = next((count for count in range(warps - 1, 0, -1) if held // count * count > held // warps * warps), None)
-    return None if to is None else Step(block, to * WARP_THREADS, held // to, "threads")
+    return None if to is None else OccupancyStep(block, to * WARP_THREADS, held // to, "threads")
 
 
-def _larger_block(kernel: Kernel) -> Step | None:
+def _larger_block(kernel: Kernel) -> OccupancyStep | None:
     counters = kernel.counters
     block, held, slots = (counters.get(name) for name in ("block_size", "sm_warps", "blocks_limit_blocks"))
     if not block or not held or not slots:
         return None
     to = math.ceil(held / slots) * WARP_THREADS
-    return Step(block, to, slots, "threads") if to > block else None
+    return OccupancyStep(block, to, slots, "threads") if to > block else None
 
 
-_STEPS: Mapping[str, Callable[[Kernel], Step | None]] = {
+_LIMITER_STEPS: Mapping[str, Callable[[Kernel], OccupancyStep | None]] = {
     "registers": _fewer_registers,
     "shared memory": _less_shared_memory,
     "warps a block": _fitting_block,
@@ -427,10 +427,10 @@ def _by_shared_memory(sm: _Sm, registers: float, threads: float, taken: float, m
 def _curve(of: Property, now: float, occupancy: float, steps: list[tuple[float, float]]) -> Curve:
     better = [step for step in steps if step[1] >= occupancy + _WORTH]
     nearest = min(better, key=lambda step: (abs(step[0] - now), -step[1]), default=None)
-    return Curve(of, now, occupancy, _merged(steps), nearest)
+    return Curve(of, now, occupancy, _merged_steps(steps), nearest)
 
 
-def _merged(steps: Iterable[tuple[float, float]]) -> Steps:
+def _merged_steps(steps: Iterable[tuple[float, float]]) -> Steps:
     """Merge neighbours of equal occupancy and keep the last; of several at one value keep the first."""
     merged: list[tuple[float, float]] = []
     for value, occupancy in steps:

@@ -28,7 +28,7 @@ class Sources(Struct, frozen=True):
     share: str | None = None
 
 
-def _of(roof: Roof | None) -> str | None:
+def _roof_words(roof: Roof | None) -> str | None:
     """Say what a roof is made of, and what it holds for where it is not the run itself."""
     if roof is None or not roof.of:
         return None
@@ -39,7 +39,7 @@ def _of(roof: Roof | None) -> str | None:
 def level_sources(analysis: Analysis, name: str) -> Sources:
     """Say where the bytes, the roof and the share of one memory level come from."""
     level, known = analysis.levels[name], analysis.kernel.counter_sources
-    peak, name_of_stage = _of(level.roof), level.leading_stage
+    peak, name_of_stage = _roof_words(level.roof), level.leading_stage
     stage = next((stage for stage in STAGES if (stage.level, stage.name) == (name, name_of_stage)), None)
     if stage is None:
         return Sources(level.source, peak)
@@ -55,7 +55,7 @@ def pipe_sources(analysis: Analysis, name: str) -> Sources:
     """
     pipe, row = analysis.pipes[name], next((row for row in PIPE_ROWS if row.key == name), None)
     known, counters = analysis.kernel.counter_sources, analysis.kernel.counters
-    peak = _of(pipe.roof)
+    peak = _roof_words(pipe.roof)
     if row is not None:
         share = next((known.get(stored) for stored in row.shares if counters.get(stored) == pipe.share), None)
         amount = known.get(row.amount or "") if pipe.amount is not None else None

@@ -94,7 +94,7 @@ class TensorKind(Struct, frozen=True):
         return self.dtype_key + self.accumulator + (f"_{self.instruction}" if self.instruction else "")
 
 
-class _Counted(Struct, frozen=True):
+class _PeakCounters(Struct, frozen=True):
     """The counters of one unit's peak, and of a rate and its share of that peak; empty without one."""
 
     peak: str
@@ -103,28 +103,28 @@ class _Counted(Struct, frozen=True):
     unit: str
 
 
-def _stage(level: str, name: str) -> _Counted:
+def _stage(level: str, name: str) -> _PeakCounters:
     row = next(row for row in STAGES if (row.level, row.name) == (level, name))
     unit = "inst" if (row.amount or "").endswith("_inst") else "byte"
-    return _Counted(row.peak or "", row.amount or "", row.share, unit)
+    return _PeakCounters(row.peak or "", row.amount or "", row.share, unit)
 
 
-_COUNTED: Mapping[str, tuple[_Counted, ...]] = {
+_UNIT_COUNTERS: Mapping[str, tuple[_PeakCounters, ...]] = {
     **{f"{row.level}_{row.name}": (_stage(row.level, row.name),) for row in STAGES},
-    **{row.key: (_Counted(row.peak or "", row.amount or "", row.shares[0], row.unit),) for row in PIPE_ROWS},
-    "dram": (_stage("dram", "bus"), _Counted("dram_pins_peak_bytes_per_s", "", "", "byte")),
+    **{row.key: (_PeakCounters(row.peak or "", row.amount or "", row.shares[0], row.unit),) for row in PIPE_ROWS},
+    "dram": (_stage("dram", "bus"), _PeakCounters("dram_pins_peak_bytes_per_s", "", "", "byte")),
     # All traffic of L2 passes its tag stage.
     "l2": (_stage("l2", "tag"), _stage("l2", "return")),
     "l1": (_stage("l1", "data"), _stage("l1", "shared_data")),
     "smem": (_stage("smem", "data"),),
-    "host_link": (_Counted("host_link_peak_bytes_per_s", "", "", "byte"),),
+    "host_link": (_PeakCounters("host_link_peak_bytes_per_s", "", "", "byte"),),
 }
 """Unit -> the counters that may give its roof, best first."""
 
 
 def counters_of(unit: str) -> frozenset[str]:
     """Return the counters that may give the report's own peak of a unit."""
-    return frozenset(row.peak for row in _COUNTED.get(unit, ()) if row.peak)
+    return frozenset(row.peak for row in _UNIT_COUNTERS.get(unit, ()) if row.peak)
 
 
 def roof(unit: str, kernel: Kernel) -> Roof | None:
@@ -136,7 +136,7 @@ def roof(unit: str, kernel: Kernel) -> Roof | None:
             where a chip has a faster one.
         kernel: Its resolved counters, its chip and the name of its GPU.
     """
-    if unit in SCALAR_DTYPES or (unit.startswith("tensor_") and unit not in _COUNTED):
+    if unit in SCALAR_DTYPES or (unit.startswith("tensor_") and unit not in _UNIT_COUNTERS):
         found = _of_arithmetic(unit, kernel)
     else:
         found = reported(unit, kernel) or _of_rate(unit, kernel) or _published(unit, kernel)
@@ -177,7 +177,7 @@ def dram_clock_part(kernel: Kernel) -> float:
 
 def reported(unit: str, kernel: Kernel) -> Roof | None:
     """Return the peak that the report itself gives for a level, a stage or a pipe that is no dtype."""
-    for row in _COUNTED.get(unit, ()):
+    for row in _UNIT_COUNTERS.get(unit, ()):
         if peak := kernel.counters.get(row.peak):
             return _as_fast(unit, _from_counter(row.peak, peak, row.unit, kernel), kernel)
     return None
@@ -205,7 +205,7 @@ def _from_counter(name: str, value: float, unit: str, kernel: Kernel) -> Roof:
 def _of_rate(unit: str, kernel: Kernel) -> Roof | None:
     """Divide the rate of a unit by its share of the peak."""
     counters, sources = kernel.counters, kernel.counter_sources
-    for row in _COUNTED.get(unit, ()):
+    for row in _UNIT_COUNTERS.get(unit, ()):
         share, per_s = counters.get(row.share), kernel.per_s(counters.get(row.amount))
         if per_s and share is not None and share >= LEAST_SHARE and not _is_another(row, kernel):
             of = f"{sources.get(row.amount, row.amount)} / t / {sources.get(row.share, row.share)}"
@@ -213,7 +213,7 @@ def _of_rate(unit: str, kernel: Kernel) -> Roof | None:
     return None
 
 
-def _is_another(row: _Counted, kernel: Kernel) -> bool:
+def _is_another(row: _PeakCounters, kernel: Kernel) -> bool:
     """Return whether a per cent is not that of the rate: of active cycles, or of DRAM's controllers and not its bus."""
     if is_of_active(kernel, row.share):
         return True
@@ -314,7 +314,7 @@ def _of_arithmetic(unit: str, kernel: Kernel) -> Roof | None:
         if threads_per_s is None:
             return _of_type(unit, "FLOP", kernel)
         return _from_counter(name, 2 * packed * threads_per_s, "FLOP", kernel)
-    kind = _kind(unit)
+    kind = _tensor_kind(unit)
     if kind is None:
         return None
     part = 2.0 if kind.sparse else 1.0
@@ -344,7 +344,7 @@ def _of_type(key: str, unit: str, kernel: Kernel) -> Roof | None:
 
 
 @lru_cache(maxsize=256)
-def _kind(unit: str) -> TensorKind | None:
+def _tensor_kind(unit: str) -> TensorKind | None:
     match = _TENSOR_KEY.match(unit)
     if match is None:
         return None

@@ -61,7 +61,7 @@ class RoofLine(Struct, frozen=True):
         return self.roof.is_measured
 
 
-class Peak(Struct, frozen=True):
+class LaunchPeak(Struct, frozen=True):
     """One launch's peak at one level or pipe."""
 
     key: str
@@ -90,7 +90,7 @@ def roofs_over(analyses: Iterable[Analysis]) -> RoofSet:
     # A short copy at an idle clock must not bend the roofs of the kernels that are drawn under them.
     drawn = [analysis for analysis in known if standings(analysis)] or known
     clocks_hz = [hz for analysis in drawn if (hz := analysis.kernel.counters.get("sm_clock_hz"))]
-    return RoofSet(level_roofs(drawn), pipe_roofs(drawn), _range(clocks_hz))
+    return RoofSet(level_roofs(drawn), pipe_roofs(drawn), _clock_range(clocks_hz))
 
 
 def level_roofs(analyses: Iterable[Analysis]) -> tuple[RoofLine, ...]:
@@ -103,15 +103,17 @@ def pipe_roofs(analyses: Iterable[Analysis]) -> tuple[RoofLine, ...]:
     return _roofs([peak for analysis in analyses for peak in _pipe_peaks(analysis)])
 
 
-def _level_peaks(analysis: Analysis) -> Iterator[Peak]:
+def _level_peaks(analysis: Analysis) -> Iterator[LaunchPeak]:
     for name in LEVELS:
         level = analysis.levels.get(name)
         if level is not None and level.roof is not None:
             top = at_top_clock(analysis.kernel) if name == "dram" else None
-            yield Peak(name, level.roof, level.attainable_per_s, full_clock_per_s=None if top is None else top.value)
+            yield LaunchPeak(
+                name, level.roof, level.attainable_per_s, full_clock_per_s=None if top is None else top.value
+            )
 
 
-def _pipe_peaks(analysis: Analysis) -> Iterator[Peak]:
+def _pipe_peaks(analysis: Analysis) -> Iterator[LaunchPeak]:
     work = main_work(analysis)
     least = ROOF_FROM_SHARE * (work.total or inf)
     for name, pipe in analysis.pipes.items():
@@ -119,46 +121,46 @@ def _pipe_peaks(analysis: Analysis) -> Iterator[Peak]:
             yield from _instruction_peaks(analysis, name, pipe, pipe.roof)
 
 
-def _instruction_peaks(analysis: Analysis, name: str, pipe: Pipe, own: Roof) -> Iterator[Peak]:
+def _instruction_peaks(analysis: Analysis, name: str, pipe: Pipe, pipe_roof: Roof) -> Iterator[LaunchPeak]:
     """Yield the pipe's peak, or those of both instructions: the one that was not used is what could be reached."""
     both = instruction_roofs(analysis.kernel, name)
     if not both:
-        yield Peak(name, own, pipe.attainable_per_s)
+        yield LaunchPeak(name, pipe_roof, pipe.attainable_per_s)
     for key, roof in both.items():
-        used = max(roof.value, own.value) / min(roof.value, own.value) < SAME_ROOF_RATIO
-        yield Peak(key, roof, pipe.attainable_per_s if used else None, _instruction(key))
+        used = max(roof.value, pipe_roof.value) / min(roof.value, pipe_roof.value) < SAME_ROOF_RATIO
+        yield LaunchPeak(key, roof, pipe.attainable_per_s if used else None, _instruction(key))
 
 
 def _instruction(key: str) -> str:
     return next((name for name in ("wgmma", "tcgen05") if key.endswith(name)), "mma")
 
 
-def _roofs(peaks: Iterable[Peak]) -> tuple[RoofLine, ...]:
+def _roofs(peaks: Iterable[LaunchPeak]) -> tuple[RoofLine, ...]:
     """Make one roof per key, the highest first, and merge those that would be drawn on top of each other."""
-    by_key: dict[str, list[Peak]] = {}
+    by_key: dict[str, list[LaunchPeak]] = {}
     for peak in peaks:
         by_key.setdefault(peak.key, []).append(peak)
     one_each = sorted((_roof(key, own) for key, own in by_key.items()), key=lambda roof: -roof.peak)
     roofs: list[RoofLine] = []
     for roof in one_each:
         if roofs and roofs[-1].peak / roof.peak < SAME_ROOF_RATIO:
-            roofs[-1] = _merged(roofs[-1], roof)
+            roofs[-1] = _merged_roof(roofs[-1], roof)
         else:
             roofs.append(roof)
     return tuple(roofs)
 
 
-def _roof(key: str, own: Sequence[Peak]) -> RoofLine:
+def _roof(key: str, peaks: Sequence[LaunchPeak]) -> RoofLine:
     from statistics import median  # noqa: PLC0415 - only where a plane is drawn
 
-    first = min((peak.roof for peak in own), key=_trust)
-    own = [peak for peak in own if _trust(peak.roof) == _trust(first)]
-    values = [peak.roof.value for peak in own]
-    known = [peak.attainable_per_s for peak in own if peak.attainable_per_s]
-    instruction = next((peak.instruction for peak in own if peak.instruction), "")
+    first = min((peak.roof for peak in peaks), key=_trust)
+    peaks = [peak for peak in peaks if _trust(peak.roof) == _trust(first)]
+    values = [peak.roof.value for peak in peaks]
+    known = [peak.attainable_per_s for peak in peaks if peak.attainable_per_s]
+    instruction = next((peak.instruction for peak in peaks if peak.instruction), "")
     # What is attained is never drawn above the roof itself.
     attainable = min(median(known), median(values)) if known else None
-    full_clock = median([peak.full_clock_per_s or 0.0 for peak in own])
+    full_clock = median([peak.full_clock_per_s or 0.0 for peak in peaks])
     return RoofLine(
         (key,),
         median(values),
@@ -176,20 +178,20 @@ def _trust(roof: Roof) -> tuple[int, bool]:
     return get_args(RoofSource).index(roof.source), roof.clock == "rated"
 
 
-def _merged(one: RoofLine, other: RoofLine) -> RoofLine:
-    attained = [roof.attainable for roof in (one, other) if roof.attainable]
+def _merged_roof(line: RoofLine, other: RoofLine) -> RoofLine:
+    attained = [roof.attainable for roof in (line, other) if roof.attainable]
     lowest = min(attained) if attained else None
     return replace(
-        one,
-        keys=(*one.keys, *other.keys),
-        roof=min(one.roof, other.roof, key=_trust),
+        line,
+        keys=(*line.keys, *other.keys),
+        roof=min(line.roof, other.roof, key=_trust),
         attainable=lowest,
-        instruction=one.instruction or other.instruction,
-        full_clock=one.full_clock or other.full_clock,
+        instruction=line.instruction or other.instruction,
+        full_clock=line.full_clock or other.full_clock,
     )
 
 
-def _range(clocks: Sequence[float]) -> tuple[float, float] | None:
+def _clock_range(clocks: Sequence[float]) -> tuple[float, float] | None:
     """Find the range of clocks, or the median twice where no band is drawn: a line is at the median of the peaks."""
     from statistics import median  # noqa: PLC0415 - only where a plane is drawn
 

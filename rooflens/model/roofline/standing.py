@@ -78,7 +78,7 @@ def standings(analysis: Analysis) -> tuple[Standing, ...]:
     work = main_work(analysis)
     if not work.per_s or not 0 < work.per_s < inf:
         return ()
-    found = (_at(analysis, name, work) for name in LEVELS)
+    found = (_standing_at(analysis, name, work) for name in LEVELS)
     return tuple(one for one in found if one is not None)
 
 
@@ -87,13 +87,13 @@ def standing(analysis: Analysis) -> Standing | None:
     return judged(standings(analysis))
 
 
-def judged(found: Sequence[Standing]) -> Standing | None:
+def judged(standings: Sequence[Standing]) -> Standing | None:
     """Return where a kernel is judged: at the level that binds it, else at the one with the nearest roof."""
-    limits = [one for one in found if one.is_limit]
-    return min(limits or found, key=lambda one: one.roof_per_s or inf, default=None)
+    limits = [one for one in standings if one.is_limit]
+    return min(limits or standings, key=lambda one: one.roof_per_s or inf, default=None)
 
 
-def _at(analysis: Analysis, name: str, work: MainWork) -> Standing | None:
+def _standing_at(analysis: Analysis, name: str, work: MainWork) -> Standing | None:
     level = analysis.levels.get(name)
     intensity = None if level is None else work.intensity(level)
     if level is None or intensity is None or not 0 < intensity < inf or work.per_s is None:

@@ -104,7 +104,7 @@ class Flow(Struct, frozen=True):
         return self.amount_bytes is not None or self.share is not None
 
 
-class Link(Struct, frozen=True):
+class TrafficLink(Struct, frozen=True):
     """Traffic between two parts of the memory; None if it was not measured.
 
     Attributes:
@@ -126,10 +126,10 @@ class Link(Struct, frozen=True):
 class Links(Struct, frozen=True):
     """The ways of a kernel's bytes: between SMs and L1, SMs and shared memory, L1 and L2, L2 and DRAM."""
 
-    l1: Link
-    smem: Link
-    l2: Link
-    dram: Link
+    l1: TrafficLink
+    smem: TrafficLink
+    l2: TrafficLink
+    dram: TrafficLink
 
 
 def find_links(analysis: Analysis, *, apart: bool = True) -> Links:
@@ -164,7 +164,7 @@ def find_links(analysis: Analysis, *, apart: bool = True) -> Links:
             smem,
         )
         if smem.is_known
-        else Link(),
+        else TrafficLink(),
         l2=_link(
             Flow(amount(1.0, "l2_return_bytes"), stage("l2", "return")),
             Flow(amount(1.0, "l2_write_bytes"), stage("l2", "input")),
@@ -174,8 +174,8 @@ def find_links(analysis: Analysis, *, apart: bool = True) -> Links:
     )
 
 
-def _link(read: Flow, written: Flow, whole: Flow) -> Link:
+def _link(read: Flow, written: Flow, whole: Flow) -> TrafficLink:
     """Take the two directions where bytes of both are known, else the bytes of both together, else what there is."""
     if whole.amount_bytes is not None and (read.amount_bytes is None or written.amount_bytes is None):
-        return Link(both=whole)
-    return Link(read if read.is_known else None, written if written.is_known else None)
+        return TrafficLink(both=whole)
+    return TrafficLink(read if read.is_known else None, written if written.is_known else None)

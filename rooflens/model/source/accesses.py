@@ -12,7 +12,7 @@ from rooflens.model.source.names import WARP_THREADS, Definitions, Site, closing
 from rooflens.model.source.place import (
     END_OF,
     MOST_LINES,
-    Place,
+    MoveLine,
     Sketch,
     loop_around,
     pointed_type,
@@ -26,7 +26,7 @@ _ASSUMED = 1 << 12
 _SECTOR_BYTES = 32
 
 
-def coalesced(place: Place) -> Sketch | None:
+def coalesced(place: MoveLine) -> Sketch | None:
     """Swap the roles of `threadIdx.x` and `threadIdx.y`, where that makes fewer sectors of all accesses."""
     kernel, source, function = place.kernel, place.source, place.function
     if kernel.block is None or kernel.block[0] != kernel.block[1] or kernel.block[2] != 1:
@@ -87,7 +87,7 @@ def _swapped(source: SourceText, statement: Statement) -> str:
     return re.sub(r"\bthreadIdx\s*\.\s*([xy])\b", lambda found: f"threadIdx.{other[found[1]]}", text)
 
 
-def _sectors(site: Site, place: Place) -> float | None:
+def _sectors(site: Site, place: MoveLine) -> float | None:
     """Return the sectors that a warp's accesses of a function touch; None if those of the place are not known."""
     total, known = 0.0, False
     for one in site.source.statements:
@@ -117,7 +117,7 @@ def _global_accesses(site: Site, statement: Statement) -> Iterator[tuple[int, st
                 continue
 
 
-def copied_asynchronously(place: Place) -> Sketch | None:
+def copied_asynchronously(place: MoveLine) -> Sketch | None:
     """Copy an element from global to shared memory past registers."""
     if place.kernel.capability < (8, 0):
         return None
@@ -143,12 +143,12 @@ def copied_asynchronously(place: Place) -> Sketch | None:
     return None
 
 
-def _element_type(place: Place, array: SharedArray) -> str:
+def _element_type(place: MoveLine, array: SharedArray) -> str:
     words = re.findall(r"[A-Za-z_][\w:]*", place.source.clean[array.statement.start : array.at])
     return next(iter(words[words.index("__shared__") + 1 :]), "")
 
 
-def _around_line(place: Place) -> Iterator[Statement]:
+def _around_line(place: MoveLine) -> Iterator[Statement]:
     """Yield the statement of a place, and those of the loop around it."""
     yield place.statement
     head = loop_around(place)

@@ -23,7 +23,7 @@ _MOST_PAD = 32
 _MOST_REPLAYED = 1 << 19
 """Accesses of a thread that are replayed at most."""
 
-_BYTES: Mapping[str, int] = {
+_TYPE_BYTES: Mapping[str, int] = {
     **dict.fromkeys(("char", "uchar", "bool", "int8_t", "uint8_t", "__nv_fp8_e4m3", "__nv_fp8_e5m2"), 1),
     **dict.fromkeys(("short", "ushort", "half", "__half", "int16_t", "uint16_t", "__nv_bfloat16", "bfloat16"), 2),
     **dict.fromkeys(("int", "uint", "unsigned", "float", "int32_t", "uint32_t", "half2", "__half2"), 4),
@@ -38,7 +38,7 @@ _BYTES: Mapping[str, int] = {
 
 def type_bytes(name: str) -> int | None:
     """Return the size of a type; None for those that are not built in."""
-    return _BYTES.get(name.rpartition("::")[2].split(" ")[-1])
+    return _TYPE_BYTES.get(name.rpartition("::")[2].split(" ")[-1])
 
 
 _SHARED = re.compile(r"\b__shared__\b")
@@ -50,7 +50,7 @@ _VECTOR_MACRO = re.compile(r"([A-Za-z_]*?(?:(?P<double>double)|float|int)_?(?P<c
 _WIDE = re.compile(r"\b(\w+)\s*(?:const\s*)?\*\s*>?\s*\)?\s*\(?\s*\(?\s*&\s*\(?\s*$")
 
 
-class Layout(Struct, frozen=True):
+class ArrayLayout(Struct, frozen=True):
     """Another layout of an array.
 
     Attributes:
@@ -85,7 +85,7 @@ class Layout(Struct, frozen=True):
         return Value(tuple(lane ^ lane // BANKS % self.groups * self.vector for lane in value.lanes))
 
 
-AS_IT_IS = Layout()
+AS_IT_IS = ArrayLayout()
 
 
 class SharedArray(Struct, frozen=True):
@@ -104,7 +104,7 @@ class SharedArray(Struct, frozen=True):
     sizes: tuple[int | None, ...]
     at: int
 
-    def strides(self, layout: Layout) -> tuple[int, ...]:
+    def strides(self, layout: ArrayLayout) -> tuple[int, ...]:
         """Return by how many elements each index counts in a layout."""
         sizes = [*self.sizes[:-1], (self.sizes[-1] or 0) + layout.pad]
         if layout.is_transposed:
@@ -135,7 +135,7 @@ class Access(Struct, frozen=True):
     times: int = 1
 
 
-class Passes(Struct, frozen=True):
+class BankPasses(Struct, frozen=True):
     """Passes through shared memory of one block: those taken, and those without conflicts."""
 
     taken: float = 0.0
@@ -146,8 +146,8 @@ class Passes(Struct, frozen=True):
         """Passes for each that the bytes need."""
         return self.taken / self.ideal if self.ideal else 1.0
 
-    def __add__(self, other: Passes) -> Passes:
-        return Passes(self.taken + other.taken, self.ideal + other.ideal)
+    def __add__(self, other: BankPasses) -> BankPasses:
+        return BankPasses(self.taken + other.taken, self.ideal + other.ideal)
 
 
 def shared_arrays(site: Site) -> list[SharedArray]:
@@ -177,7 +177,7 @@ def _declared(site: Site, statement: Statement, code: str) -> Iterator[SharedArr
         at = plain.index(part, start)
         if (name := re.match(r"\s*([A-Za-z_]\w*)\s*\[", part)) is not None and "=" not in part:
             try:
-                sizes = [*_sizes(site, part[name.end() - 1 :], statement.start)]
+                sizes = [*_array_sizes(site, part[name.end() - 1 :], statement.start)]
             except UnknownError:
                 continue
             if None not in sizes[1:]:
@@ -185,7 +185,7 @@ def _declared(site: Site, statement: Statement, code: str) -> Iterator[SharedArr
                 yield SharedArray(name[1], statement, element, tuple(sizes), first)
 
 
-def _sizes(site: Site, text: str, at: int) -> Iterator[int | None]:
+def _array_sizes(site: Site, text: str, at: int) -> Iterator[int | None]:
     for inside in subscripts(text):
         yield site.number(inside, at) if inside.strip() else None
 
@@ -230,10 +230,10 @@ def accesses(site: Site, statement: Statement, arrays: Sequence[SharedArray]) ->
         width = array.element_bytes
         if before.endswith("&") or re.search(r"&\s*\(\s*$", before):
             wide = _WIDE.search(before)
-            width = _BYTES.get(wide[1], 0) if wide is not None else 0
+            width = _TYPE_BYTES.get(wide[1], 0) if wide is not None else 0
             if not width:
                 raise UnknownError
-        elif (vector := _VECTOR_MACRO.search(before)) is not None and vector[1] not in _BYTES:
+        elif (vector := _VECTOR_MACRO.search(before)) is not None and vector[1] not in _TYPE_BYTES:
             width = int(vector["count"]) * (8 if vector["double"] else 4)
         is_set = assigned is not None and found.start() < assigned[0] and not _is_in_subscript(text, found.start())
         times = 2 if is_set and assigned is not None and assigned[1] else 1
@@ -262,7 +262,7 @@ def _assignment(text: str) -> tuple[int, bool] | None:
     return None
 
 
-def passes_of(addresses: Sequence[int | None], width_bytes: int) -> Passes:
+def passes_of(addresses: Sequence[int | None], width_bytes: int) -> BankPasses:
     """Count the passes of a warp's access.
 
     Args:
@@ -280,7 +280,7 @@ def passes_of(addresses: Sequence[int | None], width_bytes: int) -> Passes:
         if words:
             taken += max(map(len, words.values()))
             ideal += 1
-    return Passes(float(taken), float(ideal))
+    return BankPasses(float(taken), float(ideal))
 
 
 class Replay:
@@ -298,7 +298,7 @@ class Replay:
         self.arrays = shared_arrays(self.site)
         self._left = _MOST_REPLAYED
 
-    def at(self, statement: Statement, name: str = "", layout: Layout = AS_IT_IS) -> Passes:
+    def at(self, statement: Statement, name: str = "", layout: ArrayLayout = AS_IT_IS) -> BankPasses:
         """Replay the accesses of a statement.
 
         Args:
@@ -309,10 +309,10 @@ class Replay:
         Raises:
             UnknownError: Addresses of some cannot be told.
         """
-        total = Passes()
+        total = BankPasses()
         for access in accesses(self.site, statement, self.arrays):
             once = self._passes(access, layout if access.array.name == name else AS_IT_IS)
-            total += Passes(once.taken * access.times, once.ideal * access.times)
+            total += BankPasses(once.taken * access.times, once.ideal * access.times)
         return total
 
     def users(self, array: SharedArray) -> list[Statement]:
@@ -326,8 +326,8 @@ class Replay:
             and pattern.search(self.site.source.code(one))
         ]
 
-    def _passes(self, access: Access, layout: Layout) -> Passes:
-        total = Passes()
+    def _passes(self, access: Access, layout: ArrayLayout) -> BankPasses:
+        total = BankPasses()
         heads, conditions = self._around(access.statement)
         at = access.statement.start + 1
         for known in rounds(self.site, heads):
@@ -338,7 +338,7 @@ class Replay:
 
     def _of_block(
         self, values: Sequence[Value], strides: Sequence[int], active: Sequence[Value], access: Access
-    ) -> Passes:
+    ) -> BankPasses:
         threads = prod(self.site.kernel.block or (0,))
         # Loops multiply the replayed blocks: beyond the budget nothing is claimed.
         self._left -= threads
@@ -346,7 +346,7 @@ class Replay:
             raise UnknownError
         columns = [one.lanes * threads if len(one.lanes) == 1 else one.lanes for one in values]
         masks = [one.lanes * threads if len(one.lanes) == 1 else one.lanes for one in active]
-        total = Passes()
+        total = BankPasses()
         for start in range(0, threads, WARP_THREADS):
             addresses: list[int | None] = []
             # An inactive lane asks for no address, and so conflicts with nobody.
@@ -357,10 +357,10 @@ class Replay:
             total += passes_of(addresses, access.width_bytes)
         return total
 
-    def _holds(self, condition: str, at: int, known: Mapping[str, Value]) -> Value:
+    def _holds(self, condition: str, at: int, values: Mapping[str, Value]) -> Value:
         """Return in which threads a condition holds; where that is unknown, in all."""
         try:
-            value = self.site.value(condition, at, known)
+            value = self.site.value(condition, at, values)
         except UnknownError:
             return Value((1,))
         return Value((1,)) if value.is_open else value
@@ -384,12 +384,12 @@ class Remedy(Struct, frozen=True):
     """A layout of an array without conflicts, and what it does to the passes of a statement."""
 
     array: SharedArray
-    layout: Layout
-    before: Passes
-    after: Passes
+    layout: ArrayLayout
+    before: BankPasses
+    after: BankPasses
 
 
-def find_remedy(replay: Replay, statement: Statement, before: Passes) -> Remedy | None:
+def find_remedy(replay: Replay, statement: Statement, before: BankPasses) -> Remedy | None:
     """Find a layout with which no access to an array of a statement has conflicts: the simplest that there is.
 
     Args:
@@ -410,25 +410,25 @@ def find_remedy(replay: Replay, statement: Statement, before: Passes) -> Remedy 
     return None
 
 
-def _remedy(replay: Replay, statement: Statement, array: SharedArray, before: Passes) -> Remedy | None:
+def _remedy(replay: Replay, statement: Statement, array: SharedArray, before: BankPasses) -> Remedy | None:
     users = replay.users(array)
     every = [one for user in users for one in accesses(replay.site, user, replay.arrays) if one.array == array]
     vector = max(1, max((one.width_bytes for one in every), default=0) // array.element_bytes)
     for layout in _layouts(array, vector):
-        after = sum((replay.at(one, array.name, layout) for one in users), Passes())
+        after = sum((replay.at(one, array.name, layout) for one in users), BankPasses())
         if after.taken <= after.ideal:
             return Remedy(array, layout, before, replay.at(statement, array.name, layout))
     return None
 
 
-def _layouts(array: SharedArray, vector: int) -> Iterator[Layout]:
+def _layouts(array: SharedArray, vector: int) -> Iterator[ArrayLayout]:
     """Yield layouts, the simplest first; none moves a part of a vector away from the others."""
     if len(array.sizes) > 1:
         if vector == 1 and None not in array.sizes:
-            yield Layout(is_transposed=True)
-        yield from (Layout(pad=pad) for pad in range(vector, _MOST_PAD + 1, vector))
+            yield ArrayLayout(is_transposed=True)
+        yield from (ArrayLayout(pad=pad) for pad in range(vector, _MOST_PAD + 1, vector))
     elif vector == 1:
-        yield Layout(skip=BANKS * WORD_BYTES // max(array.element_bytes, WORD_BYTES))
+        yield ArrayLayout(skip=BANKS * WORD_BYTES // max(array.element_bytes, WORD_BYTES))
     last = array.sizes[-1]
     if array.element_bytes == WORD_BYTES and vector < BANKS and (last is None or last % BANKS == 0):
-        yield Layout(vector=vector)
+        yield ArrayLayout(vector=vector)

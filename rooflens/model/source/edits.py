@@ -18,7 +18,7 @@ from rooflens.model.source.expressions import UnknownError
 from rooflens.model.source.launch import grid, index, indexed_constant, launch
 from rooflens.model.source.layouts import without_conflicts
 from rooflens.model.source.loops import all_unrolled, unrolled
-from rooflens.model.source.place import MOST_LINES, Place, Sketch, edit_of, kernel_place, parsed
+from rooflens.model.source.place import MOST_LINES, MoveLine, Sketch, edit_of, kernel_place, parsed
 from rooflens.model.source.reductions import added_by_warps, from_large_to_small, last_warp_alone, with_shuffles
 from rooflens.model.source.text import is_c_like
 from rooflens.model.source.threads import DOUBLE, bounded, single_precision, without_divergence
@@ -64,7 +64,7 @@ def _edit(kernel: Kernel, move: Move, finding: Finding | None) -> Edit | None:
         if function is None:  # such as the head of the kernel: what a move changes stands in its body
             outside = outside or edit_of(source, spot.file, statement)
             continue
-        place = Place(kernel, spot.file, source, spot, statement, function)
+        place = MoveLine(kernel, spot.file, source, spot, statement, function)
         return _sketched(place, move)
     return outside
 
@@ -93,12 +93,12 @@ def _line_of(file: str, text: str, line: int) -> Edit | None:
     return Edit(file, line, line, (lines[line - 1].strip(),))
 
 
-def _sketched(place: Place, move: Move) -> Edit:
+def _sketched(place: MoveLine, move: Move) -> Edit:
     rule = _RULES.get(move.finding or "")
     return (_made(rule, place) if rule is not None else None) or place.edit()
 
 
-def _made(rule: Callable[[Place], Sketch | None], place: Place) -> Edit | None:
+def _made(rule: Callable[[MoveLine], Sketch | None], place: MoveLine) -> Edit | None:
     """Return what a rule makes of a place; None if it makes no sketch."""
     try:
         sketch = rule(place)
@@ -116,7 +116,7 @@ def _made(rule: Callable[[Place], Sketch | None], place: Place) -> Edit | None:
     )
 
 
-def _of_kernel(kernel: Kernel, rule: Callable[[Place], Sketch | None]) -> Edit | None:
+def _of_kernel(kernel: Kernel, rule: Callable[[MoveLine], Sketch | None]) -> Edit | None:
     """Return what a rule makes of a kernel as a whole."""
     place = kernel_place(kernel)
     return None if place is None else _made(rule, place)
@@ -140,12 +140,12 @@ _WITHOUT_A_PLACE: Mapping[str, Callable[[Kernel], Edit | None]] = {
 """Kind of a move that names no line -> what finds its statement."""
 
 
-def _first_of(*rules: Callable[[Place], Sketch | None]) -> Callable[[Place], Sketch | None]:
+def _first_of(*rules: Callable[[MoveLine], Sketch | None]) -> Callable[[MoveLine], Sketch | None]:
     """Return a rule that makes what the first of several makes."""
     return lambda place: next((sketch for rule in rules if (sketch := rule(place)) is not None), None)
 
 
-_RULES: Mapping[str, Callable[[Place], Sketch | None]] = {
+_RULES: Mapping[str, Callable[[MoveLine], Sketch | None]] = {
     "bank_conflicts": without_conflicts,
     "uncoalesced_global_load": _first_of(coalesced, from_large_to_small),
     "uncoalesced_global_store": _first_of(coalesced, from_large_to_small),

@@ -118,14 +118,14 @@ def parse(text: str) -> Node:
         at = found.end()
         while at < len(text) and text[at].isspace():
             at += 1
-    parser = _Parser(tokens)
+    parser = _ExpressionParser(tokens)
     node = parser.ternary()
     if parser.at < len(tokens):
         raise UnknownError
     return node
 
 
-class _Parser:
+class _ExpressionParser:
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = tokens
         self._depth = 0
@@ -134,7 +134,7 @@ class _Parser:
     def _next(self, ahead: int = 0) -> str:
         return self._tokens[self.at + ahead] if self.at + ahead < len(self._tokens) else ""
 
-    def _take(self, token: str) -> None:
+    def _take_token(self, token: str) -> None:
         if self._next() != token:
             raise UnknownError
         self.at += 1
@@ -147,7 +147,7 @@ class _Parser:
         if self._next() == "?":
             self.at += 1
             yes = self.ternary()
-            self._take(":")
+            self._take_token(":")
             node = ("if", node, yes, self.ternary())
         self._depth -= 1
         return node
@@ -169,7 +169,7 @@ class _Parser:
             node: Node = ("unary", sign, self._unary())
         elif sign == "(" and (past := self._past_type(1)):
             self.at += past
-            self._take(")")
+            self._take_token(")")
             node = self._unary()
         else:
             node = self._atom()
@@ -188,7 +188,7 @@ class _Parser:
         self.at += 1
         if word == "(":
             node = self.ternary()
-            self._take(")")
+            self._take_token(")")
             return node
         if word[:1].isdigit():
             digits = word.replace("'", "").rstrip("uUlL")
@@ -196,15 +196,15 @@ class _Parser:
         if not (word[:1].isalpha() or word[:1] == "_"):
             raise UnknownError
         if word in _CASTS:
-            self._take("<")
+            self._take_token("<")
             past = self._past_type(0)
             if not past:
                 raise UnknownError
             self.at += past
-            self._take(">")
-            self._take("(")
+            self._take_token(">")
+            self._take_token("(")
             node = self.ternary()
-            self._take(")")
+            self._take_token(")")
             return node
         if self._next() == "(":
             return self._call(word)
@@ -233,22 +233,22 @@ class _Parser:
         return ("call", name, tuple(arguments))
 
 
-def _divided(one: int, other: int) -> int:
+def _divided(value: int, other: int) -> int:
     if not other:
         raise UnknownError
-    return abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
+    return abs(value) // abs(other) * (1 if (value < 0) == (other < 0) else -1)
 
 
-def _left(one: int, other: int) -> int:
+def _left(value: int, other: int) -> int:
     if not 0 <= other <= _MOST_SHIFT:
         raise UnknownError
-    return one << other
+    return value << other
 
 
-def _right(one: int, other: int) -> int:
+def _right(value: int, other: int) -> int:
     if other < 0:
         raise UnknownError
-    return one >> min(other, _MOST_SHIFT)
+    return value >> min(other, _MOST_SHIFT)
 
 
 _Operation = Callable[[int, int], int]
@@ -294,9 +294,9 @@ _CALLS: Mapping[str, Callable[[int, int], int]] = {
 _MOST_VALUE = 1 << 62
 
 
-def _each(one: Value, other: Value, made: Callable[[int, int], int]) -> tuple[int, ...]:
-    length = max(len(one.lanes), len(other.lanes))
-    left = one.lanes if len(one.lanes) == length else one.lanes * length
+def _each(value: Value, other: Value, made: Callable[[int, int], int]) -> tuple[int, ...]:
+    length = max(len(value.lanes), len(other.lanes))
+    left = value.lanes if len(value.lanes) == length else value.lanes * length
     right = other.lanes if len(other.lanes) == length else other.lanes * length
     lanes = tuple(map(made, left, right))
     if any(abs(lane) > _MOST_VALUE for lane in lanes):
@@ -304,18 +304,18 @@ def _each(one: Value, other: Value, made: Callable[[int, int], int]) -> tuple[in
     return lanes
 
 
-def apply(sign: str, one: Value, other: Value) -> Value:
+def apply(sign: str, value: Value, other: Value) -> Value:
     """Work out an operator.
 
     Raises:
         UnknownError: What is unknown of its operands is more than added to it.
     """
-    is_open = one.is_open or other.is_open
+    is_open = value.is_open or other.is_open
     if not is_open or sign in {"+", "-"}:
-        return Value(_each(one, other, _OPERATORS[sign]), is_open)
-    if one.is_uniform and other.is_uniform:
+        return Value(_each(value, other, _OPERATORS[sign]), is_open)
+    if value.is_uniform and other.is_uniform:
         return OPEN
-    known, unknown = (other, one) if one.is_open else (one, other)
+    known, unknown = (other, value) if value.is_open else (value, other)
     if sign == "*" and known.is_uniform and not known.is_open:
         return Value(_each(known, unknown, operator.mul), is_open=True)
     raise UnknownError
@@ -357,7 +357,7 @@ def evaluate(node: Node, names: Names) -> Value:  # noqa: PLR0911 - one for each
     if kind == "unary":
         return _unary(node[1], evaluate(node[2], names))
     if kind == "if":
-        return _chosen(*(evaluate(part, names) for part in node[1:]))
+        return _selected_value(*(evaluate(part, names) for part in node[1:]))
     arguments = [evaluate(part, names) for part in node[2]]
     if node[1] in _CALLS and len(arguments) == 2:
         if any(one.is_open for one in arguments):
@@ -381,7 +381,7 @@ def _unary(sign: str, value: Value) -> Value:
     return Value(tuple(~lane if sign == "~" else int(not lane) for lane in value.lanes))
 
 
-def _chosen(condition: Value, yes: Value, no: Value) -> Value:
+def _selected_value(condition: Value, yes: Value, no: Value) -> Value:
     if condition.is_open or yes.is_open or no.is_open:
         if condition.is_uniform and not condition.is_open:
             return yes if condition.lanes[0] else no

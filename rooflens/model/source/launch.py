@@ -19,7 +19,7 @@ _MOST_LAUNCHES = 8
 
 def launch(kernel: Kernel) -> Edit | None:
     """Return the statement that launches a kernel; None if it is not in sight, or there are several."""
-    edits = {edit_of(source, file, one) for file, source, one, _ in _launches(kernel)}
+    edits = {edit_of(source, file, one) for file, source, one, _ in _launch_statements(kernel)}
     return edits.pop() if len(edits) == 1 else None
 
 
@@ -27,13 +27,13 @@ def grid(kernel: Kernel) -> Edit | None:
     """Return the statement that sets the grid of a kernel's launches; None if they are not in sight, or differ."""
     setters = {
         edit_of(source, file, _set_by(source, one, configuration[0]))
-        for file, source, one, configuration in _launches(kernel)
+        for file, source, one, configuration in _launch_statements(kernel)
         if configuration
     }
     return setters.pop() if len(setters) == 1 else None
 
 
-def _launches(kernel: Kernel) -> Iterator[tuple[str, SourceText, Statement, list[str]]]:
+def _launch_statements(kernel: Kernel) -> Iterator[tuple[str, SourceText, Statement, list[str]]]:
     """Yield the first statements that launch a kernel, with what stands between `<<<` and `>>>`."""
     name = re.escape(function_of(kernel.function_name))
     pattern = re.compile(rf"\b{name}\s*(?:<[^;{{}}]{{0,200}}?>\s*)?<<<(?P<configuration>[^;]{{0,400}}?)>>>")

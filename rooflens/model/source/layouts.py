@@ -10,14 +10,14 @@ from rooflens.model.records import Hotspot
 from rooflens.model.source.banks import Remedy, Replay, SharedArray, find_remedy, subscripts
 from rooflens.model.source.expressions import UnknownError
 from rooflens.model.source.names import closing
-from rooflens.model.source.place import END_OF, MOST_LINES, Place, Sketch
+from rooflens.model.source.place import END_OF, MOST_LINES, MoveLine, Sketch
 from rooflens.model.source.text import Statement
 
 _SAME_WAYS = 0.02
 """Ways replayed and counted are the same up to this share: samples of addresses are exact."""
 
 
-def without_conflicts(place: Place) -> Sketch | None:
+def without_conflicts(place: MoveLine) -> Sketch | None:
     """Lay an array out without bank conflicts, where the replay of today's addresses equals what was counted."""
     counted = counted_ways(place.spot)
     replay = Replay(place.source, place.kernel, place.function)
@@ -37,7 +37,7 @@ def counted_ways(spot: Hotspot) -> float | None:
     return taken / ideal if taken and ideal > 0 else None
 
 
-def _laid_out(place: Place, remedy: Remedy, replay: Replay) -> Sketch:
+def _laid_out(place: MoveLine, remedy: Remedy, replay: Replay) -> Sketch:
     array, layout = remedy.array, remedy.layout
     ways = remedy.before.ways, remedy.after.ways
     if layout.is_transposed:
@@ -58,7 +58,7 @@ def _laid_out(place: Place, remedy: Remedy, replay: Replay) -> Sketch:
     return Sketch((f"#define {macro}", f"{changed}  // so at every access to `{array.name}`"), note, ways=ways)
 
 
-def _padded(place: Place, remedy: Remedy) -> str:
+def _padded(place: MoveLine, remedy: Remedy) -> str:
     """Return the declaration of an array with a longer last dimension."""
     lead, sizes = _declared(place, remedy.array)
     last = sizes[-1]
@@ -66,7 +66,7 @@ def _padded(place: Place, remedy: Remedy) -> str:
     return f"{lead}{_subscripts_of([*sizes[:-1], grown])};"
 
 
-def _transposed(place: Place, remedy: Remedy, replay: Replay) -> tuple[str, ...]:
+def _transposed(place: MoveLine, remedy: Remedy, replay: Replay) -> tuple[str, ...]:
     """Return the statements of an array with the last two indices swapped, and its declaration where that changes."""
     array, source = remedy.array, place.source
     lines = [_with_indices(place, place.statement, array, _swapped_last)]
@@ -85,7 +85,7 @@ def _swapped_last(parts: Sequence[str]) -> list[str]:
 
 
 def _with_indices(
-    place: Place, statement: Statement, array: SharedArray, change: Callable[[Sequence[str]], Sequence[str]]
+    place: MoveLine, statement: Statement, array: SharedArray, change: Callable[[Sequence[str]], Sequence[str]]
 ) -> str:
     """Return a statement on one line, with other indices at its accesses to an array.
 
@@ -110,7 +110,7 @@ def _subscripts_of(parts: Iterable[str]) -> str:
     return "".join(f"[{' '.join(one.split())}]" for one in parts)
 
 
-def _declared(place: Place, array: SharedArray) -> tuple[str, list[str]]:
+def _declared(place: MoveLine, array: SharedArray) -> tuple[str, list[str]]:
     """Return what stands before the dimensions of an array where it is declared alone, and these."""
     lead = place.source.text[array.statement.start : array.at]
     begin = lead if "," not in lead else f"{lead.partition(',')[0].rsplit(None, 1)[0]} {array.name}"

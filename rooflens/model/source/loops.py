@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rooflens.model.source.names import Definitions, Site, closing, loop_parts, rounds
-from rooflens.model.source.place import Place, Sketch, body_of, loop_around
+from rooflens.model.source.place import MoveLine, Sketch, body_of, loop_around
 from rooflens.model.source.text import SourceText, Statement
 
 _PRAGMA = re.compile(r"#\s*pragma\s+unroll|_Pragma|#\s*pragma\s+GCC\s+unroll")
@@ -14,10 +14,10 @@ _UNROLLED_BY_COMPILERS = 32
 _UNROLL = 4
 
 
-def unrolled(place: Place) -> Sketch | None:
+def unrolled(place: MoveLine) -> Sketch | None:
     """Unroll the innermost loop around a line that the compiler cannot, or did not, unroll itself."""
     source, head = place.source, loop_around(place)
-    if head is None or _is_told(source, head):
+    if head is None or _has_pragma(source, head):
         return None
     body = body_of(source, head)
     if _BARRIER.search(body) or re.search(r"\b(?:break|return|goto)\b", body):
@@ -39,7 +39,7 @@ def unrolled(place: Place) -> Sketch | None:
     return Sketch((f"#pragma unroll {_UNROLL}", first), "the loads of its trips can then be in flight together", head)
 
 
-def _is_told(source: SourceText, head: Statement) -> bool:
+def _has_pragma(source: SourceText, head: Statement) -> bool:
     """Return whether a pragma before a loop says how to unroll it."""
     before = [one for one in source.statements if one.end <= head.start]
     return bool(before) and before[-1].closes == "#" and _PRAGMA.search(source.code(before[-1])) is not None
@@ -51,10 +51,10 @@ def _first_line(source: SourceText, head: Statement) -> str:
     return " ".join(source.text[head.start : head.start + end + 1].split())
 
 
-def all_unrolled(place: Place) -> Sketch | None:
+def all_unrolled(place: MoveLine) -> Sketch | None:
     """Unroll a loop whose index picks an element of an array of a thread: only then can that be in registers."""
     source, head = place.source, loop_around(place)
-    if head is None or _is_told(source, head):
+    if head is None or _has_pragma(source, head):
         return None
     parts = loop_parts(source.code(head))
     name = re.search(r"\b([A-Za-z_]\w*)\s*=(?!=)", parts[0]) if parts is not None else None
@@ -70,7 +70,7 @@ def all_unrolled(place: Place) -> Sketch | None:
     return Sketch(("#pragma unroll", _first_line(source, head)), note, head)
 
 
-def _local_arrays(place: Place) -> list[str]:
+def _local_arrays(place: MoveLine) -> list[str]:
     source, found = place.source, []
     for one in source.statements:
         code = source.code(one)

@@ -269,11 +269,11 @@ class Site:
         return found
 
 
-def _is_visible(source: SourceText, one: Statement, at: int) -> bool:
+def _is_visible(source: SourceText, statement: Statement, at: int) -> bool:
     """Return whether a place is inside the scope that a statement stands in, or that a `for` opens."""
-    if one.scope < 0:
+    if statement.scope < 0:
         return True
-    scope = source.scopes[one.scope]
+    scope = source.scopes[statement.scope]
     return scope.start < at < scope.end
 
 
@@ -393,21 +393,21 @@ def rounds(site: Site, heads: Sequence[Statement]) -> Iterator[Mapping[str, Valu
 
 
 def _nested(
-    site: Site, heads: Sequence[Statement], known: Mapping[str, Value], left: list[int]
+    site: Site, heads: Sequence[Statement], outer_values: Mapping[str, Value], left: list[int]
 ) -> Iterator[Mapping[str, Value]]:
     if not heads:
-        yield known
+        yield outer_values
         return
-    trips = _trips(site, heads[0], known, left)
+    trips = _trips(site, heads[0], outer_values, left)
     if trips is None:
-        yield from _nested(site, heads[1:], known, left)
+        yield from _nested(site, heads[1:], outer_values, left)
         return
     for values in trips:
-        yield from _nested(site, heads[1:], {**known, **values}, left)
+        yield from _nested(site, heads[1:], {**outer_values, **values}, left)
 
 
 def _trips(
-    site: Site, head: Statement, known: Mapping[str, Value], left: list[int]
+    site: Site, head: Statement, values: Mapping[str, Value], left: list[int]
 ) -> list[Mapping[str, Value]] | None:
     """Return the values of a loop's variable, trip by trip; None if they are not known."""
     parts = loop_parts(site.source.code(head))
@@ -418,9 +418,9 @@ def _trips(
     step = _step_of(name, parts[2])
     made: list[Mapping[str, Value]] = []
     try:
-        value = site.value(parts[0][found.end() :], head.start, known)
+        value = site.value(parts[0][found.end() :], head.start, values)
         while step is not None:
-            now = {**known, name: value}
+            now = {**values, name: value}
             holds = site.value(parts[1], head.start, now)
             if not holds.number:
                 return made

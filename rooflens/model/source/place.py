@@ -20,7 +20,7 @@ END_OF = {";": ";", "{": " {"}
 """What ends a statement -> how a line with it goes on."""
 
 
-class Place(Struct, frozen=True):
+class MoveLine(Struct, frozen=True):
     """The line that a move is about.
 
     Attributes:
@@ -81,11 +81,11 @@ def sources_naming(kernel: Kernel) -> Iterator[tuple[str, SourceText]]:
             yield file, parsed(held.text)
 
 
-def kernel_place(kernel: Kernel) -> Place | None:
+def kernel_place(kernel: Kernel) -> MoveLine | None:
     """Return the head of a kernel, where a file of its hot lines defines it."""
     for file, source in sources_naming(kernel):
         if (function := source.kernel(function_of(kernel.function_name))) is not None:
-            return Place(kernel, file, source, Hotspot("line", file), function.head, function)
+            return MoveLine(kernel, file, source, Hotspot("line", file), function.head, function)
     return None
 
 
@@ -97,7 +97,7 @@ def sets_an_index(code: str) -> bool:
     return re.match(rf"(?:{_INTEGER}\s+)+\w+\s*=(?!=)", code) is not None
 
 
-def loop_around(place: Place) -> Statement | None:
+def loop_around(place: MoveLine) -> Statement | None:
     """Return the head of the innermost loop around a place; None if there is none in its function."""
     source = place.source
     if loop_parts(place.code) is not None:
@@ -131,7 +131,7 @@ def pointers_of(head: str) -> dict[str, int]:
     return found
 
 
-def unused(place: Place, name: str) -> str:
+def unused(place: MoveLine, name: str) -> str:
     """Return a name for a new variable that the function does not use."""
     body = place.source.clean[place.function.start : place.function.end]
     while re.search(rf"\b{name}\b", body):
@@ -139,7 +139,7 @@ def unused(place: Place, name: str) -> str:
     return name
 
 
-def if_none_returned(place: Place, statement: Statement) -> str:
+def if_none_returned(place: MoveLine, statement: Statement) -> str:
     """Say what a sketch relies on, where threads of a block may have returned before a statement."""
     before = place.source.clean[place.function.start : statement.start]
     return "; holds where no thread of the block has returned before" if re.search(r"\breturn\b", before) else ""

@@ -11,14 +11,14 @@ from msgspec import Struct
 from rooflens.model.source.banks import subscripts
 from rooflens.model.source.expressions import UnknownError
 from rooflens.model.source.names import WARP_THREADS, Definitions, Site, closing, divided, loop_parts
-from rooflens.model.source.place import FULL_WARP, Place, Sketch, if_none_returned, unused
+from rooflens.model.source.place import FULL_WARP, MoveLine, Sketch, if_none_returned, unused
 from rooflens.model.source.text import Scope, Statement
 
 _HALVED = r"{0}\s*(?:>>=\s*1|/=\s*2|=\s*{0}\s*(?:/\s*2|>>\s*1))"
 _ENDS = r"{0}(?:\s*>\s*0|\s*>=\s*1|\s*!=\s*0)?"
 _LONGEST_STEP = 1_000
 """Characters of a step: a longer one is no sum."""
-_STEP = re.compile(
+_REDUCTION_STEP = re.compile(
     r"if ?\( ?(?P<thread>[A-Za-z_][\w.]*) ?< ?(?P<steps>\w+) ?\) ?"
     r"(?P<open>\{ ?)?(?P<work>[^;{}]+;) ?(?(open)\} ?)__syncthreads ?\( ?\) ?;"
 )
@@ -57,7 +57,7 @@ class _Loop(Struct, frozen=True):
         return re.fullmatch(pattern, self.after) is not None
 
 
-def _loops(place: Place) -> Iterator[_Loop]:
+def _loops(place: MoveLine) -> Iterator[_Loop]:
     source, function, block = place.source, place.function, place.kernel.block
     if block is None or block[1] * block[2] != 1 or block[0] < 2 * WARP_THREADS or block[0] & (block[0] - 1):
         return
@@ -71,7 +71,7 @@ def _loops(place: Place) -> Iterator[_Loop]:
             yield _Loop(scope, began[1], began[2], parts, body, after)
 
 
-def _is_thread(place: Place, site: Site, name: str, at: int) -> bool:
+def _is_thread(place: MoveLine, site: Site, name: str, at: int) -> bool:
     """Return whether a name stands for the number of a thread in its block."""
     threads = place.kernel.block[0] if place.kernel.block is not None else 0
     try:
@@ -95,11 +95,11 @@ class _Halving(Struct, frozen=True):
     work: str
 
 
-def _halving_loops(place: Place) -> Iterator[_Halving]:
+def _halving_loops(place: MoveLine) -> Iterator[_Halving]:
     """Yield the loops of a function that halve the threads of a block down to one, behind which one thread goes on."""
     site = Site(Definitions(place.source), place.kernel, place.function)
     for loop in _loops(place):
-        step = _STEP.fullmatch(loop.body)
+        step = _REDUCTION_STEP.fullmatch(loop.body)
         halves = re.fullmatch(_HALVED.format(loop.steps), loop.parts[2].strip())
         ends = re.fullmatch(_ENDS.format(loop.steps), loop.parts[1].strip())
         if step is None or step["steps"] != loop.steps or halves is None or ends is None:
@@ -111,7 +111,7 @@ def _halving_loops(place: Place) -> Iterator[_Halving]:
                     yield _Halving(head, loop.steps, thread, step["work"])
 
 
-def from_large_to_small(place: Place) -> Sketch | None:
+def from_large_to_small(place: MoveLine) -> Sketch | None:
     """Add up neighbours last: steps that double over indices far apart become steps that halve over adjacent ones."""
     site = Site(Definitions(place.source), place.kernel, place.function)
     for loop in _loops(place):
@@ -143,7 +143,7 @@ def from_large_to_small(place: Place) -> Sketch | None:
     return None
 
 
-def last_warp_alone(place: Place) -> Sketch | None:
+def last_warp_alone(place: MoveLine) -> Sketch | None:
     """Sketch a block reduction whose last steps, within one warp, need no `__syncthreads()`."""
     loop = next(_halving_loops(place), None)
     if loop is None:
@@ -156,7 +156,7 @@ def last_warp_alone(place: Place) -> Sketch | None:
     return Sketch((_down_to_a_warp(place, loop), last), "the last five steps are one warp's", loop.head)
 
 
-def with_shuffles(place: Place) -> Sketch | None:
+def with_shuffles(place: MoveLine) -> Sketch | None:
     """Add up the last values of a reduction in registers."""
     loop = next(_halving_loops(place), None)
     if loop is None:
@@ -174,7 +174,7 @@ def with_shuffles(place: Place) -> Sketch | None:
     return Sketch(lines, f"the last five steps are one warp's{if_none_returned(place, loop.head)}", loop.head)
 
 
-def _down_to_a_warp(place: Place, loop: _Halving) -> str:
+def _down_to_a_warp(place: MoveLine, loop: _Halving) -> str:
     """Return the head of a loop that ends where as many values are left as a warp has lanes."""
     first, _, step = loop_parts(place.source.code(loop.head)) or ("", "", "")
     parts = (" ".join(one.split()) for one in (first, f"{loop.steps} >= {WARP_THREADS}", step))
@@ -190,7 +190,7 @@ def _shuffled(name: str) -> str:
 _ATOMIC = re.compile(r"atomicAdd\s*\(")
 
 
-def added_by_warps(place: Place) -> Sketch | None:
+def added_by_warps(place: MoveLine) -> Sketch | None:
     """Add up a warp's values before one of its lanes adds them to memory."""
     code, block = place.code, place.kernel.block
     found = _ATOMIC.match(code)
@@ -214,7 +214,7 @@ def added_by_warps(place: Place) -> Sketch | None:
     return Sketch(lines, "an atomic a warp instead of 32; sums of floats are then added in another order")
 
 
-def _may_skip(place: Place) -> bool:
+def _may_skip(place: MoveLine) -> bool:
     """Return whether lanes of a warp may not reach a statement: under a condition, in a loop or behind a return."""
     source = place.source
     for scope in source.around(place.statement):

@@ -13,18 +13,18 @@ from rooflens.model.source.text import SourceText, is_c_like, name_of_function
 _NAMED_LINES = 3
 
 
-def compiled_as(data: bytes, known: SourceFile) -> bool | None:
+def compiled_as(data: bytes, compiled: SourceFile) -> bool | None:
     """Return whether data are those that were compiled, by digest or else by size; None if the report has neither.
 
     Line ends may have changed on the way: a checkout on another system changes all of them.
     """
-    if known.md5 is None and known.compiled_bytes is None:
+    if compiled.md5 is None and compiled.compiled_bytes is None:
         return None
     plain = data.replace(b"\r\n", b"\n")
     forms = (data, plain, plain.replace(b"\n", b"\r\n"))
-    if known.md5 is not None:
-        return any(hashlib.md5(form, usedforsecurity=False).hexdigest() == known.md5 for form in forms)
-    return any(len(form) == known.compiled_bytes for form in forms)
+    if compiled.md5 is not None:
+        return any(hashlib.md5(form, usedforsecurity=False).hexdigest() == compiled.md5 for form in forms)
+    return any(len(form) == compiled.compiled_bytes for form in forms)
 
 
 class Difference(NamedTuple):
@@ -39,26 +39,26 @@ class Difference(NamedTuple):
     moves_lines: bool = False
 
 
-def difference(kernel: Kernel, file: str, known: SourceFile, data: bytes, text: str) -> Difference:
+def difference(kernel: Kernel, file: str, compiled: SourceFile, data: bytes, text: str) -> Difference:
     """Say what shows that a file is not the one that was compiled.
 
     Args:
         kernel: The kernel, whose instructions name lines of the file.
         file: Its name in the line table.
-        known: What the report says of it.
+        compiled: What the report says of it.
         data: The bytes of the file found.
         text: The same as text.
     """
-    is_same = compiled_as(data, known)
+    is_same = compiled_as(data, compiled)
     if is_same:
         return Difference()
     if words := _other_lines(kernel, file, text):
         return Difference(words, moves_lines=True)
     if is_same is None:
         return Difference()
-    if known.md5 is not None:
+    if compiled.md5 is not None:
         return Difference("its digest is another one")
-    return Difference(f"it has {len(data):,} bytes, the one compiled had {known.compiled_bytes:,}")
+    return Difference(f"it has {len(data):,} bytes, the one compiled had {compiled.compiled_bytes:,}")
 
 
 def _other_lines(kernel: Kernel, file: str, text: str) -> str:

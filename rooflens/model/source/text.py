@@ -169,8 +169,8 @@ def is_function(head: str) -> bool:
     return name_of_function(head) is not None
 
 
-def _spaces(found: re.Match[str]) -> str:
-    return re.sub(r"[^\r\n]", " ", found[0])
+def _spaces(match: re.Match[str]) -> str:
+    return re.sub(r"[^\r\n]", " ", match[0])
 
 
 _MARK = re.compile(r"[;{}()\[\]]|^[ \t]*#", re.MULTILINE)
@@ -198,36 +198,36 @@ class _Scanner:
             if sign.endswith("#"):
                 over = directives.get(at, found.end())
                 if not self._clean[self._start : at].strip():  # else it stands within a statement
-                    self._add(over, "#")
+                    self._add_statement(over, "#")
             elif sign in _OPENING or sign in _CLOSING:
                 self._brackets = max(0, self._brackets + (1 if sign in _OPENING else -1))
             elif sign == "{":
-                self._opened(at)
+                self._open_brace(at)
             elif sign == "}":
                 self._closed(at)
             elif not self._brackets and not self._braces:
-                self._add(at, ";")
+                self._add_statement(at, ";")
         return self.statements, self.scopes
 
-    def _opened(self, at: int) -> None:
+    def _open_brace(self, at: int) -> None:
         before = self._clean[self._start : at].rstrip()
         if self._brackets or self._braces or before.endswith(_BEFORE_AN_INITIALIZER):
             self._braces += 1  # of an initializer, or of a lambda among arguments
             return
         parent = self._open[-1] if self._open else -1
-        self.scopes.append(Scope(self._add(at, "{"), at, len(self._clean), parent))
+        self.scopes.append(Scope(self._add_statement(at, "{"), at, len(self._clean), parent))
         self._open.append(len(self.scopes) - 1)
 
     def _closed(self, at: int) -> None:
         if self._braces:
             self._braces -= 1
             return
-        self._add(at, "}")
+        self._add_statement(at, "}")
         self._brackets = 0
         if self._open:
             self.scopes[self._open.pop()].end = at + 1
 
-    def _add(self, end: int, closes: str) -> Statement:
+    def _add_statement(self, end: int, closes: str) -> Statement:
         """Add what stands since the last statement, without the blanks around it."""
         piece = self._clean[self._start : end]
         begin, last = end - len(piece.lstrip()), self._start + len(piece.rstrip())

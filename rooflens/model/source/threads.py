@@ -7,13 +7,13 @@ import re
 from rooflens.model.keys import function_of
 from rooflens.model.records import Finding
 from rooflens.model.source.names import WARP_THREADS, Definitions, Site
-from rooflens.model.source.place import END_OF, Place, Sketch, if_none_returned, unused
+from rooflens.model.source.place import END_OF, MoveLine, Sketch, if_none_returned, unused
 from rooflens.model.source.text import SourceText, Statement
 
 _MODULO = re.compile(r"if\s*\(\s*\(?\s*([A-Za-z_]\w*)\s*%\s*(\([^()]*\)|[\w.]+)\s*\)?\s*==\s*0\s*\)")
 
 
-def without_divergence(place: Place) -> Sketch | None:
+def without_divergence(place: MoveLine) -> Sketch | None:
     """Sketch a branch on `threadIdx % n` that the first threads of the block take instead, without divergence."""
     source, block = place.source, place.kernel.block
     heads = [place.statement, *(scope.head for scope in source.around(place.statement))]
@@ -46,7 +46,7 @@ def _one_statement(source: SourceText, head: Statement) -> str | None:
 DOUBLE = re.compile(r"(?<![\w.])(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])|(?<![\w.])\d+[eE][-+]?\d+(?![\w.])")
 
 
-def single_precision(place: Place) -> Sketch | None:
+def single_precision(place: MoveLine) -> Sketch | None:
     """Write the double constants of a kernel that computes in float as floats."""
     whole = place.source.code(place.function.head) + place.source.clean[place.function.start : place.function.end]
     if re.search(r"\bdouble\b", whole) or "float" not in whole:
@@ -62,7 +62,7 @@ def single_precision(place: Place) -> Sketch | None:
 _REGISTERS_OF_AN_SM = 1 << 16
 
 
-def bounded(place: Place, finding: Finding | None) -> Sketch | None:
+def bounded(place: MoveLine, finding: Finding | None) -> Sketch | None:
     """Tell the compiler how many blocks are to fit on an SM."""
     block, capped = place.kernel.block, {one.name: one.value for one in finding.evidence} if finding is not None else {}
     registers = capped.get("registers that would allow more")

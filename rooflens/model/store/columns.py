@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rooflens.model.catalogue import CellKind, Quantity
+from rooflens.model.catalogue import CellKind, KernelQuantity
 
 
 def table_of(records: Sequence[Any], schema: pa.Schema, **given: Any) -> pa.Table:
@@ -37,7 +37,7 @@ def values_of(column: pa.Array) -> list[Any]:
     return texts(column) if _is_text(column) else list(column.to_pylist())
 
 
-_KINDS: dict[CellKind, pa.DataType] = {
+_ARROW_TYPES: dict[CellKind, pa.DataType] = {
     "text": pa.string(),
     "real": pa.float64(),
     "count": pa.int64(),
@@ -47,10 +47,10 @@ _KINDS: dict[CellKind, pa.DataType] = {
 }
 
 
-def field_of(quantity: Quantity) -> pa.Field:
+def field_of(quantity: KernelQuantity) -> pa.Field:
     """Return the column of a quantity, with unit, label and meaning as metadata."""
     words = {"unit": quantity.key.unit, "label": quantity.label, "meaning": quantity.key.meaning}
-    return pa.field(quantity.name, _KINDS[quantity.kind], metadata=words)
+    return pa.field(quantity.name, _ARROW_TYPES[quantity.kind], metadata=words)
 
 
 def map_column(maps: Sequence[Mapping[str, Any] | None], kind: pa.MapType) -> pa.Array:
@@ -114,12 +114,12 @@ def texts(column: pa.Array) -> list[str | None]:
 
 def maps(column: pa.Array) -> list[dict[str, Any] | None]:
     """Return the maps of a column, with equal maps of texts as a single object; null becomes None."""
-    first, last = _ends(column)
+    first, last = _bounds_of_list(column)
     keys, items = (values_of(part.slice(first, last - first)) for part in (column.keys, column.items))
     are_shared = _is_text(column.items)
     known: dict[tuple[str, ...], dict[str, Any]] = {}
     found: list[dict[str, Any] | None] = []
-    for start, end in _rows(column, first):
+    for start, end in _list_bounds(column, first):
         if start is None:
             found.append(None)
             continue
@@ -136,7 +136,7 @@ def maps(column: pa.Array) -> list[dict[str, Any] | None]:
 
 def lists(column: pa.Array, make: Callable[..., Any]) -> list[tuple[Any, ...] | None]:
     """Return a column's lists of records, made from the fields of its struct; equal records are a single object."""
-    first, last = _ends(column)
+    first, last = _bounds_of_list(column)
     values = column.values.slice(first, last - first)
     fields = [values_of(values.field(position)) for position in range(values.type.num_fields)]
     made: dict[tuple[Any, ...], Any] = {}
@@ -145,20 +145,20 @@ def lists(column: pa.Array, make: Callable[..., Any]) -> list[tuple[Any, ...] | 
         if row not in made:
             made[row] = make(*row)
         records.append(made[row])
-    return [None if start is None else tuple(records[start:end]) for start, end in _rows(column, first)]
+    return [None if start is None else tuple(records[start:end]) for start, end in _list_bounds(column, first)]
 
 
 def _is_text(column: pa.Array) -> bool:
     return bool(pa.types.is_string(column.type) or pa.types.is_dictionary(column.type))
 
 
-def _ends(column: pa.Array) -> tuple[int, int]:
+def _bounds_of_list(column: pa.Array) -> tuple[int, int]:
     """Return the start and end of a list column's items in the array that the column is a slice of."""
     offsets = column.offsets
     return (offsets[0].as_py(), offsets[-1].as_py()) if len(offsets) else (0, 0)
 
 
-def _rows(column: pa.Array, first: int) -> Iterator[tuple[int | None, int]]:
+def _list_bounds(column: pa.Array, first: int) -> Iterator[tuple[int | None, int]]:
     """Yield start and end of each row's items in a list column, counted from the first item; None for a null."""
     ends = [offset - first for offset in column.offsets.to_pylist()]
     starts: Iterable[int | None] = ends

@@ -74,7 +74,7 @@ _REPLACED = frozenset({"unprofiled"})
 _OF_KERNELS = ("kernels", "hotspots")
 """Tables needed to read any kernel."""
 
-_NAMED = 3
+_REPORTS_NAMED = 3
 """Reports or folders named in a hint; there may be thousands."""
 
 _STAMP = ("model_version", "inputs_digest")
@@ -128,7 +128,7 @@ class StoredReport(Struct, frozen=True):
     stored_unix_s: int = 0
 
 
-_Found = TypeVar("_Found")
+_ResultT = TypeVar("_ResultT")
 
 Failure: TypeAlias = tuple[str, InputError]
 """A file as messages show it, and its damage."""
@@ -194,10 +194,14 @@ class Store:
             InputError: The store is not writable. Some of the reports may be stored.
         """
         contents = {
-            _name(table, report.run.digest): content for report in reports for table, content in report.contents.items()
+            _parquet_path(table, report.run.digest): content
+            for report in reports
+            for table, content in report.contents.items()
         }
         now = int(time.time())
-        runs = {_name("runs", one.run.digest): _run_file(one.run, now, _sizes(one.contents)) for one in reports}
+        runs = {
+            _parquet_path("runs", one.run.digest): _run_file(one.run, now, _file_sizes(one.contents)) for one in reports
+        }
         self._put(contents)
         self._put(runs)
         self._put_views()
@@ -209,9 +213,9 @@ class Store:
             InputError: The store is not writable.
         """
         digest = stored.run.digest
-        self._put({_name("unprofiled", digest): file_of("unprofiled", unprofiled_table({digest: unprofiled}))})
+        self._put({_parquet_path("unprofiled", digest): file_of("unprofiled", unprofiled_table({digest: unprofiled}))})
         files = {**stored.files, "unprofiled": None}
-        self._put({_name("runs", digest): _run_file(stored.run, stored.stored_unix_s, files)})
+        self._put({_parquet_path("runs", digest): _run_file(stored.run, stored.stored_unix_s, files)})
         self._put_views()
 
     def put_failures(self, failures: Iterable[tuple[str, str, str]]) -> None:
@@ -223,7 +227,7 @@ class Store:
         # Named by what was said, as nothing else is known of what cannot be read.
         self._put(
             {
-                _name("failures", hashlib.sha256("\0".join(one[:2]).encode()).hexdigest()): file_of(
+                _parquet_path("failures", hashlib.sha256("\0".join(one[:2]).encode()).hexdigest()): file_of(
                     "failures", failure_table([one])
                 )
                 for one in failures
@@ -244,10 +248,10 @@ class Store:
         verdicts: dict[str, bytes] = {}
         for report in reports:
             digest = report.run.digest
-            found[_name("findings", digest)] = file_of("findings", finding_table(report.analyses))
-            found[_name("roofline", digest)] = file_of("roofline", roofline_table(report.analyses))
+            found[_parquet_path("findings", digest)] = file_of("findings", finding_table(report.analyses))
+            found[_parquet_path("roofline", digest)] = file_of("roofline", roofline_table(report.analyses))
             rows = verdict_table(report.analyses, inputs[digest])
-            verdicts[_name("verdicts", digest)] = file_of("verdicts", rows)
+            verdicts[_parquet_path("verdicts", digest)] = file_of("verdicts", rows)
         self._put(found)
         self._put(verdicts)
         self._put_views()
@@ -283,9 +287,9 @@ class Store:
         """
         return self.listing().digests("runs")
 
-    def listing(self) -> Listing:
+    def listing(self) -> StoreListing:
         """Return what files there are, each folder as it is when it is first asked for."""
-        return Listing(self._files)
+        return StoreListing(self._files)
 
     def runs(self, digits: str = "") -> tuple[list[StoredRun], list[Failure]]:
         """Return the reports whose digests begin with some digits, in the order of their sources, and damaged files.
@@ -303,7 +307,7 @@ class Store:
             found += self._each(wanted[at : at + _KERNELS_AT_ONCE], lambda some: self._runs_of(some, there), failures)
         return sorted(found, key=lambda one: (one.run.source, one.run.digest)), failures
 
-    def run(self, digest: str, there: Listing) -> StoredRun | None:
+    def run(self, digest: str, there: StoreListing) -> StoredRun | None:
         """Return a report that `runs` names; None if its file there is damaged.
 
         Raises:
@@ -335,7 +339,7 @@ class Store:
         for some in together(runs):
             yield from self.read(some)
 
-    def unprofiled(self, digest: str, there: Listing) -> Unprofiled | None:
+    def unprofiled(self, digest: str, there: StoreListing) -> Unprofiled | None:
         """Return the run without the profiler of a report; None if there is none, or its file is damaged.
 
         Raises:
@@ -359,16 +363,16 @@ class Store:
         if stored is None or "metrics" not in stored.files:
             return None if stored is None else METRICS.empty_table()
         if "metrics" in stored.lacks:
-            raise self._lacking(stored)[1]
+            raise self._lacking_failure(stored)[1]
         try:
-            return self._rows("metrics", [digest]).cast(METRICS)
+            return self._stored_rows("metrics", [digest]).cast(METRICS)
         except _BrokenFileError as broken:
             raise self._damaged(broken, digest)[1] from broken.why
 
     def failures(self) -> list[tuple[str, str]]:
         """Return source and message of each report that could not be read; damaged files are skipped."""
         digests = sorted(self.listing().digests("failures"))
-        rows = self._each(digests, lambda some: self._rows("failures", some).to_pylist(), [])
+        rows = self._each(digests, lambda some: self._stored_rows("failures", some).to_pylist(), [])
         return sorted((row["source"], row["message"]) for row in rows)
 
     def foreign(self) -> tuple[str, ...]:
@@ -385,7 +389,7 @@ class Store:
         wanted = {one.run.digest: one.kernels for one in reports if one.run.digest in self.judged}
 
         def of(digests: Sequence[str]) -> list[tuple[str, tuple[Analysis, ...]]]:
-            rows = self._rows("verdicts", digests, _OF_ANALYSIS)
+            rows = self._stored_rows("verdicts", digests, _OF_ANALYSIS)
             found: dict[str, dict[int, bytes]] = {digest: {} for digest in digests}
             for digest, index, content, *stamp in zip(*(rows[name].to_pylist() for name in _OF_ANALYSIS), strict=True):
                 if stamp == [MODEL_VERSION, inputs[digest]]:
@@ -407,10 +411,10 @@ class Store:
     def _each(
         self,
         digests: Sequence[str],
-        read: Callable[[Sequence[str]], Sequence[_Found]],
+        read: Callable[[Sequence[str]], Sequence[_ResultT]],
         failures: list[Failure],
         runs: Mapping[str, Run] | None = None,
-    ) -> list[_Found]:
+    ) -> list[_ResultT]:
         """Read files of reports together, or one by one if one is damaged, and note which.
 
         Args:
@@ -429,8 +433,8 @@ class Store:
                 return []
         return [one for digest in digests for one in self._each((digest,), read, failures, runs)]
 
-    def _runs_of(self, digests: Sequence[str], there: Listing) -> list[StoredRun]:
-        rows = self._rows("runs", digests)
+    def _runs_of(self, digests: Sequence[str], there: StoreListing) -> list[StoredRun]:
+        rows = self._stored_rows("runs", digests)
         with _reading("runs"):
             found = []
             columns = zip(
@@ -449,7 +453,7 @@ class Store:
 
     def read(self, runs: Sequence[StoredRun]) -> list[StoredReport | Failure]:
         """Read the kernels of reports, several in one pass; a damaged report is a failure and harms no other."""
-        failures = [self._lacking(one) for one in runs if one.lacks]
+        failures = [self._lacking_failure(one) for one in runs if one.lacks]
         whole = {one.run.digest: one for one in runs if one.is_read}
         unprofiled = self.programs([*whole.values()], failures)
         read = self._each(
@@ -476,7 +480,7 @@ class Store:
             columns: The columns.
         """
         judged = [digest for digest in inputs if digest in self.judged]
-        read = self._each(judged, lambda some: [self._rows("verdicts", some, (*columns, *_STAMP))], [])
+        read = self._each(judged, lambda some: [self._stored_rows("verdicts", some, (*columns, *_STAMP))], [])
         same = (pc.field("model_version") == MODEL_VERSION) & pc.field("inputs_digest").isin([*inputs.values()])
         found = [rows.filter(same) for rows in read]
         known = {one for rows in found for one in rows["inputs_digest"].unique().to_pylist()}
@@ -484,10 +488,10 @@ class Store:
 
     def _kernels_of(self, runs: Mapping[str, StoredRun]) -> dict[str, tuple[Kernel, ...]]:
         hot = [digest for digest, one in runs.items() if "hotspots" in one.files]
-        rows = self._rows("hotspots", hot) if hot else None
+        rows = self._stored_rows("hotspots", hot) if hot else None
         with _reading("hotspots"):
             spots = {} if rows is None else hotspots_from_table(rows)
-        rows = self._rows("kernels", [*runs])
+        rows = self._stored_rows("kernels", [*runs])
         with _reading("kernels"):
             found = kernels_from_table(rows, {digest: one.run for digest, one in runs.items()}, spots)
             for digest, kernels in found.items():
@@ -498,11 +502,11 @@ class Store:
             return {digest: tuple(kernels) for digest, kernels in found.items()}
 
     def _unprofiled_of(self, digests: Sequence[str]) -> list[tuple[str, Unprofiled]]:
-        rows = self._rows("unprofiled", digests)
+        rows = self._stored_rows("unprofiled", digests)
         with _reading("unprofiled"):
             return [(row["digest"], unprofiled_from_row(row)) for row in rows.to_pylist()]
 
-    def _rows(self, table: str, digests: Sequence[str], columns: Sequence[str] | None = None) -> pa.Table:
+    def _stored_rows(self, table: str, digests: Sequence[str], columns: Sequence[str] | None = None) -> pa.Table:
         """Read the files of reports as one table, in their order.
 
         Raises:
@@ -513,7 +517,7 @@ class Store:
         schema = TABLES[table] if columns is None else pa.schema([TABLES[table].field(name) for name in columns])
 
         def read(digest: str) -> pa.Table:
-            with self._files.system.open_input_file(self._files.path(_name(table, digest))) as file:
+            with self._files.system.open_input_file(self._files.path(_parquet_path(table, digest))) as file:
                 parquet = pq.ParquetFile(
                     file, read_dictionary=packed, page_checksum_verification=True, pre_buffer=not self._files.is_local
                 )
@@ -564,8 +568,8 @@ class Store:
             return "REPORTS"
         sources = [*map(str, rows["source"].unique().to_pylist())]
         folders = sorted({source.rpartition("/")[0] or "." for source in sources})
-        most = sources if len(sources) <= _NAMED else folders
-        return " ".join(map(shlex.quote, most)) if 0 < len(most) <= _NAMED else "REPORTS"
+        most = sources if len(sources) <= _REPORTS_NAMED else folders
+        return " ".join(map(shlex.quote, most)) if 0 < len(most) <= _REPORTS_NAMED else "REPORTS"
 
     def _lacks_its_marker(self) -> bool:
         """Return whether a folder holds only files of this version, and no marker.
@@ -579,16 +583,16 @@ class Store:
         if not all(_FILE_NAME.fullmatch(name) for table in tables for name in self._files.names(table)):
             return False
         try:
-            versions = self._rows("runs", sorted(self.digests()), ("schema_version",))
+            versions = self._stored_rows("runs", sorted(self.digests()), ("schema_version",))
         except _BrokenFileError:
             return False
         return versions["schema_version"].unique().to_pylist() in ([], [SCHEMA_VERSION])
 
-    def _lacking(self, stored: StoredRun) -> Failure:
+    def _lacking_failure(self, stored: StoredRun) -> Failure:
         """Return the failure for a report with missing files, with the remedy."""
         (table, why), *others = stored.lacks.items()
-        name = self.text_of(_name(table, stored.run.digest))
-        also = ", ".join(f"`{self.text_of(_name(other, stored.run.digest))}`" for other, _ in others)
+        name = self.text_of(_parquet_path(table, stored.run.digest))
+        also = ", ".join(f"`{self.text_of(_parquet_path(other, stored.run.digest))}`" for other, _ in others)
         message = f"damaged store file `{name}`: {why}" + (f"; nor are {also} whole" if also else "")
         hint = f"ingest `{stored.run.source}` again into the store: that mends it"
         return name, InputError(message, hint, 0 if stored.is_read else 1)
@@ -596,15 +600,15 @@ class Store:
     def _damaged(self, broken: _BrokenFileError, digest: str, runs: Mapping[str, Run] | None = None) -> Failure:
         """Return the failure for an unread file, with the remedy; without `runs` no report is known to be lost."""
         why, run = broken.why, (runs or {}).get(digest)
-        name = self.text_of(_name(broken.table, digest))
+        name = self.text_of(_parquet_path(broken.table, digest))
         said = "it is missing" if isinstance(why, FileNotFoundError) else self._files.said(why)
         count = None if broken.table == "runs" else 0 if run is None else 1
         # Advice to delete a file must never come from a network that failed for a moment.
-        if isinstance(why, OSError | pa.ArrowException) and self._is_whole(_name(broken.table, digest)):
+        if isinstance(why, OSError | pa.ArrowException) and self._is_whole(_parquet_path(broken.table, digest)):
             hint = "it is not damaged: try again, and check that it may be read"
             return name, UnreachedError(f"cannot read the store file `{name}`: {said}", hint, count)
         source = "its report" if run is None else f"`{run.source}`"
-        first = "" if broken.table == "runs" else f"remove `{self.text_of(_name('runs', digest))}` and "
+        first = "" if broken.table == "runs" else f"remove `{self.text_of(_parquet_path('runs', digest))}` and "
         return name, InputError(f"damaged store file `{name}`: {said}", f"{first}ingest {source} again", count)
 
     def _is_whole(self, name: str) -> bool:
@@ -625,7 +629,7 @@ class Store:
         return True
 
 
-class Listing:
+class StoreListing:
     """The files of a store, each folder as it was when it was first asked for."""
 
     def __init__(self, files: Files) -> None:
@@ -639,20 +643,20 @@ class Listing:
         Raises:
             InputError: The folder cannot be listed.
         """
-        return {match[1] for name in self._of(table) if (match := _FILE_NAME.fullmatch(name))}
+        return {match[1] for name in self._sizes_of(table) if (match := _FILE_NAME.fullmatch(name))}
 
     def lacks(self, digest: str, files: Mapping[str, int | None]) -> dict[str, str]:
         """Return what is wrong with the files of a report, by table, given the size that each should have."""
         found = {}
         for table, byte_count in files.items():
-            there, name = self._of(table), f"{digest}.parquet"
+            there, name = self._sizes_of(table), f"{digest}.parquet"
             if name not in there:
                 found[table] = "it is missing"
             elif byte_count is not None and there[name] not in {byte_count, None}:
                 found[table] = f"it has {there[name]} bytes, and was stored with {byte_count}"
         return found
 
-    def _of(self, table: str) -> Mapping[str, int | None]:
+    def _sizes_of(self, table: str) -> Mapping[str, int | None]:
         if table not in self._sizes:
             self._sizes[table] = self._files.sizes_of(table)
         return self._sizes[table]
@@ -703,7 +707,7 @@ def with_unprofiled(report: ReportFiles, kept: Unprofiled | None) -> ReportFiles
     return ReportFiles(report.run, {**report.contents, "unprofiled": content})
 
 
-def _name(table: str, digest: str) -> str:
+def _parquet_path(table: str, digest: str) -> str:
     return f"{table}/{digest}.parquet"
 
 
@@ -711,7 +715,7 @@ def _run_file(run: Run, stored_unix_s: int, files: Mapping[str, int | None]) -> 
     return file_of("runs", run_table(run, stored_unix_s, files))
 
 
-def _sizes(contents: Mapping[str, bytes]) -> dict[str, int | None]:
+def _file_sizes(contents: Mapping[str, bytes]) -> dict[str, int | None]:
     return {table: None if table in _REPLACED else len(content) for table, content in contents.items()}
 
 

@@ -44,19 +44,19 @@ class Sums:
     def add(self, rows: pa.Table) -> None:
         """Add rows of `verdicts`, the columns `COLUMNS` of them."""
         counted = rows.filter(pc.field("status") != "failed").select([*_KEYS, *_SUMMED])
-        self._parts.append(_summed(counted, _KEYS))
+        self._parts.append(_grouped_sums(counted, _KEYS))
         if len(self._parts) > _PARTS:
-            self._parts = [_summed(pa.concat_tables(self._parts), _KEYS)]
+            self._parts = [_grouped_sums(pa.concat_tables(self._parts), _KEYS)]
 
     def by(self, *keys: str) -> list[Sum]:
         """Return the sums by some of GPU, class and function, most GPU time first."""
         if not self._parts:
             return []
-        rows = _summed(pa.concat_tables(self._parts), keys).sort_by([("gpu_time_ns", "descending")])
+        rows = _grouped_sums(pa.concat_tables(self._parts), keys).sort_by([("gpu_time_ns", "descending")])
         return [Sum(**dict.fromkeys(_KEYS) | row) for row in rows.to_pylist()]
 
 
-def _summed(rows: pa.Table, keys: tuple[str, ...]) -> pa.Table:
+def _grouped_sums(rows: pa.Table, keys: tuple[str, ...]) -> pa.Table:
     columns = [one.cast(one.type.value_type) if pa.types.is_dictionary(one.type) else one for one in rows.columns]
     plain = pa.Table.from_arrays(columns, rows.column_names)
     found = plain.group_by([*keys]).aggregate([(name, "sum") for name in _SUMMED])

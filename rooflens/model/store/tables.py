@@ -45,7 +45,7 @@ SCHEMA_VERSION = 11
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
 _LOW_CARDINALITY = pa.dictionary(pa.int32(), pa.string())
-_KERNEL = (("digest", _TEXT), ("kernel_index", _INT))
+_KERNEL_ID_COLUMNS = (("digest", _TEXT), ("kernel_index", _INT))
 
 RUNS = pa.schema(
     [
@@ -74,7 +74,7 @@ _SERIES = pa.map_(_TEXT, pa.list_(_REAL))
 
 KERNELS = pa.schema(
     [
-        *_KERNEL,
+        *_KERNEL_ID_COLUMNS,
         ("name", _TEXT),
         ("function_name", _TEXT),
         ("status", _TEXT),
@@ -131,7 +131,7 @@ _PLACE = (
     ("text", _TEXT),
 )
 
-HOTSPOTS = pa.schema([*_KERNEL, *_PLACE, ("measures", pa.map_(_TEXT, _REAL))])
+HOTSPOTS = pa.schema([*_KERNEL_ID_COLUMNS, *_PLACE, ("measures", pa.map_(_TEXT, _REAL))])
 
 _EVIDENCE = pa.list_(pa.struct([(name, _REAL if name == "value" else _TEXT) for name in Evidence.__struct_fields__]))
 _WHERE = pa.list_(pa.struct([*_PLACE, ("share", _REAL)]))
@@ -141,7 +141,7 @@ _COST = pa.struct([("low", _REAL), ("high", _REAL)])
 
 FINDINGS = pa.schema(
     [
-        *_KERNEL,
+        *_KERNEL_ID_COLUMNS,
         ("id", _TEXT),
         ("title", _TEXT),
         ("severity", _TEXT),
@@ -157,7 +157,7 @@ FINDINGS = pa.schema(
 
 ROOFLINE = pa.schema(
     [
-        *_KERNEL,
+        *_KERNEL_ID_COLUMNS,
         ("kind", _TEXT),
         ("resource", _TEXT),
         ("unit", _TEXT),
@@ -183,12 +183,12 @@ _IN_VERDICTS = (
 )
 """Quantities of the catalogue in `verdicts`: each column costs a file of one kernel some 150 bytes."""
 
-_NAMED = {one.name: one for one in quantities()}
-_OF_LAUNCH = tuple(_NAMED[name] for name in _IN_VERDICTS)
+_QUANTITIES = {one.name: one for one in quantities()}
+_OF_LAUNCH = tuple(_QUANTITIES[name] for name in _IN_VERDICTS)
 
 VERDICTS = pa.schema(
     [
-        *_KERNEL,
+        *_KERNEL_ID_COLUMNS,
         *map(field_of, _OF_LAUNCH),
         ("verdict_class", _TEXT),
         ("winnable_ns", _REAL),
@@ -201,12 +201,12 @@ VERDICTS = pa.schema(
     ]
 )
 
-_SIZE = pa.list_(_INT, 3)
+_SIZE_TYPE = pa.list_(_INT, 3)
 _COUNT = pa.struct(
     [
         ("name", _TEXT),
-        ("grid", _SIZE),
-        ("block", _SIZE),
+        ("grid", _SIZE_TYPE),
+        ("block", _SIZE_TYPE),
         *((name, _INT) for name in ("count", "time_ns", "gap_ns", "low_ns", "high_ns", "total_ns")),
         ("streams", pa.list_(_INT)),
         *((name, _TEXT) for name in ("nvtx_range", "operator", "module", "code")),
@@ -370,7 +370,7 @@ def _kernels_of(
         ],
         "inside": _insides(columns),
         "sources": _sources(columns),
-        **{what: _sizes(batch, what) for what in ("grid", "block")},
+        **{what: _sizes_of_axes(batch, what) for what in ("grid", "block")},
         **{name: values_of(columns[name]) for name in _AS_IS},
     }
     return (Kernel(*row) for row in zip(*(made[name] for name in Kernel.__struct_fields__), strict=True))
@@ -399,7 +399,7 @@ def _series(batch: pa.RecordBatch) -> list[Series | None]:
     ]
 
 
-def _sizes(batch: pa.RecordBatch, what: str) -> list[tuple[int, int, int] | None]:
+def _sizes_of_axes(batch: pa.RecordBatch, what: str) -> list[tuple[int, int, int] | None]:
     columns = [batch.column(f"{what}_{axis}").to_pylist() for axis in _AXES]
     return [None if size[0] is None else size for size in zip(*columns, strict=True)]
 

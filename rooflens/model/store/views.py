@@ -22,7 +22,7 @@ def views_of(tables: Iterable[str]) -> str:
 
 
 def _view(table: str) -> str:
-    files, runs = _files(table), f"{_files('runs')} r"
+    files, runs = _parquet_files(table), f"{_parquet_files('runs')} r"
     if table in {"runs", "failures"}:
         return f"select * from {files}"  # noqa: S608 - made of our own names, as below
     if table not in _JOINED:
@@ -31,5 +31,5 @@ def _view(table: str) -> str:
     return f"select {_JOINED[table]}, {of_run} from {files} t join {runs} using (digest)"  # noqa: S608
 
 
-def _files(table: str) -> str:
+def _parquet_files(table: str) -> str:
     return f"read_parquet(coalesce(getvariable('store'), '.') || '/{table}/*.parquet', union_by_name = true)"

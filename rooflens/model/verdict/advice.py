@@ -73,9 +73,9 @@ def _has_bit_work(facts: Facts) -> bool:
     return executed(opcodes, _BIT_WORK) > executed(opcodes, _INDEX_WORK)
 
 
-def _lacks(is_one: Callable[[str], object]) -> Callable[[Facts], bool]:
+def _lacks(is_kind: Callable[[str], object]) -> Callable[[Facts], bool]:
     """Return a test whether opcodes are counted and none is of a kind."""
-    return lambda facts: bool(facts.kernel.warp_opcodes) and not any(map(is_one, facts.kernel.warp_opcodes))
+    return lambda facts: bool(facts.kernel.warp_opcodes) and not any(map(is_kind, facts.kernel.warp_opcodes))
 
 
 def _is_integer_product(opcode: str) -> bool:
@@ -255,7 +255,7 @@ _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
 """Pipes whose work is the kernel's purpose: a full one is a good end. A full ALU or issue slot is not."""
 _BY_OPCODE = frozenset({"alu", "issue", "fma", "xu"})
 """Units that many kinds of instructions fill: which ones they are says where to begin."""
-_NAMED = 3
+_OPCODES_NAMED = 3
 """Opcodes that a move names."""
 _AT_COMPUTE_ROOF = "do fewer operations{}: this pipe is saturated ({})"
 
@@ -309,11 +309,11 @@ def _at_l2(facts: Facts) -> Move:
     """Choose the move for a full L2: a tile, where there is one a larger one, and L1 where loads go past it."""
     kernel, levels = facts.kernel, facts.levels
     again = ratio(levels["l2"].amount_bytes, levels["dram"].amount_bytes)
-    if kernel.own_smem_bytes and _passes_l1_by(facts):
+    if kernel.program_smem_bytes and _passes_l1_by(facts):
         of_l1, of_l2 = (percent(kernel.counters[name]) for name in ("l1_hit_rate", "l2_hit_rate"))
         keep = "let L1 keep what the blocks of an SM share, by plain loads or `cp.async.ca` in place of `.cg`"
         return Move(f"{keep}: L1 serves {of_l1} of its sectors, L2 {of_l2} of those that reach it", "cache")
-    if kernel.own_smem_bytes:
+    if kernel.program_smem_bytes:
         larger = "use larger tiles, with more results per thread, so that blocks load each byte less often"
         return Move(_fewer_reloads(larger, "l2", again), "results")
     return Move(_fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", again), "tile")
@@ -400,7 +400,9 @@ def compute_moves(facts: Facts, limiter: Bottleneck) -> tuple[Move, ...]:
     counts: Counter[str] = Counter()
     for opcode, count in kernel.warp_opcodes.items() if key in _BY_OPCODE else ():
         counts[opcode.partition(".")[0]] += count
-    most = [f"{opcode} {percent(count / counts.total())}" for opcode, count in counts.most_common(_NAMED) if count]
+    most = [
+        f"{opcode} {percent(count / counts.total())}" for opcode, count in counts.most_common(_OPCODES_NAMED) if count
+    ]
     first = replace(moves[0], text=f"{moves[0].text} ({', '.join(most)} of the instructions)") if most else moves[0]
     return (first, *moves[1:])
 

@@ -39,7 +39,7 @@ _LEVEL_OF = {"sol_l2_share": "l2", "sol_l1_share": "l1", "sol_l1_active_share": 
 """NVIDIA's per cents that are of one level."""
 _SPLIT_L2 = frozenset({"8.0", "9.0", "10.0", "10.3"})
 """Chips with two halves of L2: what one misses, the other may hold."""
-_COUNTED = tuple(
+_COUNTED_PIPES = tuple(
     (row.key, row.amount or "") for row in PIPE_ROWS if row.unit == "inst" and row.key not in {"issue", *NEVER_LEAD}
 )
 """Pipes whose warp instructions are counted, and the counters that do."""
@@ -91,12 +91,12 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
         wavefronts = levels["l1"].stages.get("data", share)
         if (levels["smem"].share or 0.0) > facts.limits.most_share * wavefronts:
             name = "smem"
-    return _named(name, unit[0], share, facts.shares.get(name))
+    return _bottleneck_of(name, unit[0], share, facts.shares.get(name))
 
 
-def _named(name: str, unit: str, share: float, own: float | None) -> Bottleneck:
+def _bottleneck_of(name: str, unit: str, share: float, filler_share: float | None) -> Bottleneck:
     """Name a unit after what fills it; if the filler has a share of its own, say whose share this is."""
-    is_own = name == unit or (own is not None and percent(own) == percent(share))
+    is_own = name == unit or (filler_share is not None and percent(filler_share) == percent(share))
     return held_once(Bottleneck(name, share, None if is_own else unit))
 
 
@@ -132,7 +132,7 @@ def compute_bottleneck(facts: Facts) -> Bottleneck | None:
         return stand_in
     key, share = unit
     name = _filling(facts) or key if key == "issue" else _explained(facts, key, share)
-    return _named(name, key, share, facts.shares.get(name))
+    return _bottleneck_of(name, key, share, facts.shares.get(name))
 
 
 def _compute_stand_in(facts: Facts) -> Bottleneck | None:
@@ -176,14 +176,14 @@ def _is_of_loads_and_stores(counters: Mapping[str, float], per_cent: float) -> b
     return is_one and memory is not None and memory >= per_cent - ONE_UNIT
 
 
-def _named_pipe(kernel: Kernel, own: Mapping[str, float]) -> str | None:
+def _named_pipe(kernel: Kernel, shares: Mapping[str, float]) -> str | None:
     """Return the pipe that NVIDIA's rule names without a number; None without one."""
-    said = next(filter(None, (pipe_said(rule.message) for rule in kernel.rules)), "")
+    said = next(filter(None, (pipe_in_message(rule.message) for rule in kernel.rules)), "")
     named = next((key for start, key in _NVIDIA_PIPES.items() if said.startswith(start)), None)
-    return None if named in own else named
+    return None if named in shares else named
 
 
-def pipe_said(message: str) -> str | None:
+def pipe_in_message(message: str) -> str | None:
     """Return NVIDIA's name of the most utilized pipe, or of the one that dominates it; None in other messages."""
     # Looked for as plain text first: most messages are long, and name no pipe.
     named = _MOST_UTILIZED.search(message) if _HIGHEST in message else None
@@ -202,7 +202,7 @@ def _filling(facts: Facts) -> str | None:
     issued, peak = issue.amount, issue.peak_per_s
     if issued is None and issue.share is not None and peak is not None and kernel.duration_ns is not None:
         issued = issue.share * peak * kernel.duration_ns / 1e9
-    counts = {key: counters.get(amount, 0.0) for key, amount in _COUNTED if key in pipes}
+    counts = {key: counters.get(amount, 0.0) for key, amount in _COUNTED_PIPES if key in pipes}
     for dtype in ("fp32", "fp64"):
         if dtype in pipes:
             add, mul, fma = (counters.get(name, 0.0) for name in SCALAR_COUNTERS[dtype])
@@ -233,7 +233,7 @@ def plateau_bottleneck(facts: Facts) -> Bottleneck | None:
     if share is None:
         return None
     name = resource if resource in facts.levels else _explained(facts, resource, share)
-    return _named(name, resource, share, facts.shares.get(name))
+    return _bottleneck_of(name, resource, share, facts.shares.get(name))
 
 
 def is_lsu_full(resource: str | None, l1: Level) -> bool:

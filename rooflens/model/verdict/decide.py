@@ -291,7 +291,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     if (library := facts.library) is not None:
         moves = caller_moves(facts, library)
         return (*asked, *moves) if facts.bound == "unknown" else moves
-    ordered = _in_order(facts, *_with_its_wait(costing, _at_limiter(facts, costing)), unmeasured=unmeasured)
+    ordered = _ordered_moves(facts, *_with_its_wait(costing, _at_limiter(facts, costing)), unmeasured=unmeasured)
     moves = tuple(each_once(beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))))
     moves = tuple(spelt(facts, _with_fewer_bytes(facts, costing, moves), {one.id: one.limiters for one in costing}))
     can_collect = not_profiled(kernel.compute_capability) is None
@@ -347,7 +347,7 @@ def _in_numbers(move: Move, unit: Bottleneck, gpu: str | None) -> Move:
     return move if _MEASURED.search(move.text) else replace(move, text=f"{move.text}: {busy_words(unit, gpu)}")
 
 
-def _in_order(
+def _ordered_moves(
     facts: Facts, costing: Sequence[Finding], at_limiter: Sequence[Move], *, unmeasured: bool
 ) -> tuple[Move, ...]:
     """Order the moves by what each brings alone, NVIDIA's estimates last.

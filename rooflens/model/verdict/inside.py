@@ -38,15 +38,15 @@ def judged(facts: Facts, inside: Inside) -> tuple[JudgedLoop, ...]:
     for loop in inside.loops:
         for name, amount in loop.own.items():
             measures[name] += amount
-        for dtype, amount in loop.own_flop.items():
+        for dtype, amount in loop.self_flop.items():
             flop[dtype] += amount
-    whole = _Whole(
+    whole = _KernelWork(
         measures=measures,
         flop=flop,
-        total_flop=sum(sum(loop.own_flop.values()) for loop in inside.loops),
+        total_flop=sum(sum(loop.self_flop.values()) for loop in inside.loops),
         counts_flop=any(loop.flop for loop in inside.loops) or not facts.flops.total,
         no_flop=frozenset(work.dtype_key for work in facts.flops.work if not (work.is_float and work.is_counted)),
-        bytes_at={name: level.amount_bytes for name, level in facts.levels.items() if name in _TOLD},
+        bytes_at={name: level.amount_bytes for name, level in facts.levels.items() if name in _LEVELS_TOUCHED},
         memory={name: share for name, share in facts.shares.items() if name in facts.levels},
         compute={name: share for name, share in facts.shares.items() if name in facts.pipes},
         dtypes={work.key: work.dtype_key for work in reversed(facts.flops.work) if work.ops},
@@ -55,11 +55,11 @@ def judged(facts: Facts, inside: Inside) -> tuple[JudgedLoop, ...]:
     return tuple(_judged(whole, facts.limits, loop) for loop in inside.loops)
 
 
-_TOLD = ("l2", "smem")
+_LEVELS_TOUCHED = ("l2", "smem")
 """Levels whose bytes are said of a loop."""
 
 
-class _Whole(Struct, frozen=True):
+class _KernelWork(Struct, frozen=True):
     """What of a kernel its loops are parts of.
 
     Attributes:
@@ -83,13 +83,13 @@ class _Whole(Struct, frozen=True):
     duration_ns: float | None
 
 
-def _judged(whole: _Whole, limits: Thresholds, loop: Loop) -> JudgedLoop:
+def _judged(whole: _KernelWork, limits: Thresholds, loop: Loop) -> JudgedLoop:
     samples = whole.measures.get("samples", 0.0)
     share, share_self = (ratio(amounts.get("samples", 0.0), samples) for amounts in (loop.amounts, loop.own))
     counted = (amount for dtype, amount in loop.flop.items() if dtype not in whole.no_flop)
     flop = sum(counted, 0.0) if whole.counts_flop else None
     time_s = whole.duration_ns / 1e9 * share if whole.duration_ns and share else None
-    l2_bytes = _bytes(whole, loop, "l2")
+    l2_bytes = _bytes_of_loop(whole, loop, "l2")
     resource, busy, bound = _class_of(whole, limits, loop, share_self)
     stalls = {name: amount for name, amount in loop.own.items() if name.startswith(STALL)}
     waits = {name: amount for name, amount in stalls.items() if name.removeprefix(STALL) not in _READY}
@@ -101,7 +101,7 @@ def _judged(whole: _Whole, limits: Thresholds, loop: Loop) -> JudgedLoop:
         flop=flop,
         flop_per_s=ratio(flop, time_s),
         l2_bytes=l2_bytes,
-        smem_bytes=_bytes(whole, loop, "smem"),
+        smem_bytes=_bytes_of_loop(whole, loop, "smem"),
         intensity=ratio(flop, l2_bytes) if flop else None,
         bound=bound,
         resource=resource,
@@ -113,7 +113,7 @@ def _judged(whole: _Whole, limits: Thresholds, loop: Loop) -> JudgedLoop:
     )
 
 
-def _bytes(whole: _Whole, loop: Loop, level: str) -> float | None:
+def _bytes_of_loop(whole: _KernelWork, loop: Loop, level: str) -> float | None:
     """Return the part of a level's bytes that a loop moves, by what its accesses touch of it; None if not counted.
 
     How many of them hit in L1 is not known by loop: it is taken to be as many in each.
@@ -125,7 +125,7 @@ def _bytes(whole: _Whole, loop: Loop, level: str) -> float | None:
 
 
 def _class_of(
-    whole: _Whole, limits: Thresholds, loop: Loop, share_self: float | None
+    whole: _KernelWork, limits: Thresholds, loop: Loop, share_self: float | None
 ) -> tuple[str | None, float | None, Bound]:
     """Return the busiest unit while warps are in a loop, how busy it is, and the class."""
     if not share_self:
@@ -140,28 +140,28 @@ def _class_of(
     return (*top, "memory" if top is memory else "compute")
 
 
-def _busiest(whole: _Whole, loop: Loop, share_self: float, units: Mapping[str, float]) -> tuple[str | None, float]:
+def _busiest(whole: _KernelWork, loop: Loop, share_self: float, units: Mapping[str, float]) -> tuple[str | None, float]:
     """Return the unit of a side that is busiest while warps are in a loop."""
     busy: dict[str | None, float] = {None: 0.0}
     for name, share in units.items():
-        part = _part(whole, loop, name)
+        part = _share_of_unit(whole, loop, name)
         if part is not None:
             busy[name] = share * part / share_self
     busiest = max(busy, key=busy.__getitem__)
     return busiest, busy[busiest]
 
 
-def _part(whole: _Whole, loop: Loop, unit: str) -> float | None:
+def _share_of_unit(whole: _KernelWork, loop: Loop, unit: str) -> float | None:
     """Return the share of a unit's work that a loop does itself; None without counts by instruction."""
     if (measures := _DRIVEN_BY.get(unit)) is not None:
         own = sum(loop.own.get(measure, 0.0) for measure in measures)
         part = ratio(own, sum(whole.measures.get(measure, 0.0) for measure in measures))
         return None if unit == "dram" and (part or 0.0) < default_thresholds().nearly_all_share else part
     dtype = whole.dtypes.get(unit)
-    return None if dtype is None else ratio(loop.own_flop.get(dtype, 0.0), whole.flop.get(dtype, 0.0))
+    return None if dtype is None else ratio(loop.self_flop.get(dtype, 0.0), whole.flop.get(dtype, 0.0))
 
 
-def _pipe_of(whole: _Whole, flop: Mapping[str, float]) -> str | None:
+def _pipe_of(whole: _KernelWork, flop: Mapping[str, float]) -> str | None:
     """Return the pipe that does most of some operations; None without any."""
     dtype = max(flop, key=flop.__getitem__, default=None)
     return next((pipe for pipe, computed in whole.dtypes.items() if computed == dtype), None)
@@ -177,11 +177,11 @@ def job_of(loop: Loop, flop: float) -> str:
     body, limits = loop.anatomy, default_thresholds()
     if body is None:
         # A loop that was unrolled in full is a straight part, too: arithmetic at the end of the code is no epilogue.
-        computes = sum(loop.own_flop.values()) >= limits.little_share * flop > 0
+        computes = sum(loop.self_flop.values()) >= limits.little_share * flop > 0
         return "computes" if computes else {"prologue": "prepares", "epilogue": "finishes"}.get(loop.name, "goes on")
     arithmetic = sum(count for group, count in body.by_kind.items() if group in _ARITHMETIC)
     does_arithmetic = arithmetic >= limits.quarter_share * body.instructions
-    if body.multiply_adds and (does_arithmetic or sum(loop.own_flop.values()) >= limits.little_share * flop):
+    if body.multiply_adds and (does_arithmetic or sum(loop.self_flop.values()) >= limits.little_share * flop):
         return "multiplies"
     if does_arithmetic:
         return "computes"

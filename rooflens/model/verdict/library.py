@@ -86,7 +86,7 @@ def role_of(name: str, function_name: str, library: str | None) -> Role:
     return "kernel" if library is None else "library"
 
 
-def with_fills_told(analyses: Sequence[Analysis], command_line: str | None) -> tuple[Analysis, ...]:
+def with_fills_note(analyses: Sequence[Analysis], command_line: str | None) -> tuple[Analysis, ...]:
     """Say of a report that holds nothing but kernels that fill inputs that the reader's own is not in it.
 
     One whose profiling failed is in it.

@@ -27,7 +27,7 @@ from rooflens.model.records import FAR, Kernel, Limit, UnitFloor, held_once, rat
 from rooflens.model.roofline.flops import (
     SCALAR_COUNTERS,
     TENSOR_NOISE_SHARE,
-    Work,
+    PipeWork,
     has_newer_instruction,
     instruction_roofs,
 )
@@ -48,7 +48,7 @@ _GLOBAL_USE = ("global_load_bytes_per_sector", "global_store_bytes_per_sector")
 _INNER = {"l2": f"L2 {TRAFFIC}", "l1": f"L1 {TRAFFIC}"}
 
 
-class _Side(Struct, frozen=True):
+class _LimitSide(Struct, frozen=True):
     """One reason why a kernel takes so long at least.
 
     Attributes:
@@ -71,12 +71,12 @@ def find_limit(facts: Facts) -> Limit:
     if facts.kernel.failed:
         return Limit(missing=failure_words(facts.kernel))
     known = arithmetic = list(_arithmetic(facts, time_ns) if duration_ns else _of_pipes(facts, time_ns, set()))
-    moved = _bytes(facts, duration_ns)
+    moved = _bytes_side(facts, duration_ns)
     is_read_again = moved is not None and not moved.proven and _is_read_again(facts, arithmetic, moved.floor_ns)
     if moved is not None and not is_read_again:
         known = [*known, moved]
     if integer_share := _integer_share(facts):
-        known = [*known, _Side(integer_share * time_ns, INTEGERS)]
+        known = [*known, _LimitSide(integer_share * time_ns, INTEGERS)]
     if not is_read_again and all(side.is_far_from(time_ns) for side in known):
         known = [*known, *_inner_traffic(facts, time_ns)]
     if not known and not duration_ns:
@@ -85,7 +85,7 @@ def find_limit(facts: Facts) -> Limit:
         if facts.levels["dram"].amount_bytes is not None:
             return Limit(missing="a peak of DRAM: `--gpu NAME` gives the published one")
         return Limit(missing="`dram__bytes_read.sum` and `dram__bytes_write.sum`")
-    launch = [_Side(facts.limits.shortest_launch_ns, LAUNCH)] if duration_ns else []
+    launch = [_LimitSide(facts.limits.shortest_launch_ns, LAUNCH)] if duration_ns else []
     floor = _longest((*known, *launch))
     proven = [side for side in known if side.proven]
     if proven and floor.is_far_from(time_ns):
@@ -119,11 +119,11 @@ def _is_idle(facts: Facts) -> bool:
     return facts.compute is not None and FAR * max((facts.compute.share, *shares)) < 1
 
 
-def _longest(sides: Iterable[_Side]) -> _Side:
+def _longest(sides: Iterable[_LimitSide]) -> _LimitSide:
     return max(sides, key=lambda side: (side.floor_ns, side.proven))
 
 
-def _arithmetic(facts: Facts, time_ns: float) -> Iterator[_Side]:
+def _arithmetic(facts: Facts, time_ns: float) -> Iterator[_LimitSide]:
     """Yield what the arithmetic of each pipe needs at its peak: pipes work at the same time, so no two add up.
 
     Operations of one type that are not counted do not make those of another any faster.
@@ -137,14 +137,16 @@ def _arithmetic(facts: Facts, time_ns: float) -> Iterator[_Side]:
     if tensor:  # they share one pipe
         top = max(tensor, key=lambda one: needs[one.key])
         is_counted = all(one.source != "estimated" for one in tensor) or not has_newer_instruction(kernel)
-        yield _Side(sum(needs[one.key] for one in tensor), _label(top.key), is_counted)
-    yield from (_Side(needs[one.key], _label(one.key), proven=True) for one in work if one not in tensor)
+        yield _LimitSide(sum(needs[one.key] for one in tensor), _arithmetic_label(top.key), is_counted)
+    yield from (
+        _LimitSide(needs[one.key], _arithmetic_label(one.key), proven=True) for one in work if one not in tensor
+    )
     if flops.complete and (work or not flops.work):
         return
     yield from _of_pipes(facts, time_ns, {one.key for one in work})
 
 
-def _of_pipes(facts: Facts, time_ns: float, counted: set[str]) -> Iterator[_Side]:
+def _of_pipes(facts: Facts, time_ns: float, counted: set[str]) -> Iterator[_LimitSide]:
     """Yield how long the pipes were busy that do nothing but arithmetic, and NVIDIA's per cents of their peaks."""
     kernel, side = facts.kernel, facts.compute
     named = side.share if side is not None and side.resource == "tensor_pipe" else None
@@ -156,31 +158,31 @@ def _of_pipes(facts: Facts, time_ns: float, counted: set[str]) -> Iterator[_Side
     if share > TENSOR_NOISE_SHARE:
         # Warp-wide mma keeps the pipe of a chip with newer instructions busy for longer than these would.
         is_proven = of_time is not None and not has_newer_instruction(kernel)
-        yield _Side(share * time_ns, f"tensor {ARITHMETIC}", is_proven)
+        yield _LimitSide(share * time_ns, f"tensor {ARITHMETIC}", is_proven)
     half = facts.shares.get("fp16_pipe") or (side.share if side is not None and side.resource == "fp16_pipe" else 0.0)
     if half > TENSOR_NOISE_SHARE:  # it also loads constants
-        yield _Side(half * time_ns, f"FP16 {ARITHMETIC}")
+        yield _LimitSide(half * time_ns, f"FP16 {ARITHMETIC}")
     double = None if is_of_active(kernel, "fp64_busy_share") else facts.shares.get("fp64_pipe")
     if "fp64" not in counted and double:
         lanes = min(1.0, (facts.counter("threads_per_inst") or WARP_THREADS) / WARP_THREADS)
-        yield _Side(double * lanes * time_ns / FP64_DIVISION_INST, f"FP64 {ARITHMETIC}", proven=True)
+        yield _LimitSide(double * lanes * time_ns / FP64_DIVISION_INST, f"FP64 {ARITHMETIC}", proven=True)
     nvidia = read_nvidia(kernel.rules)
     for dtype, per_cent in (("fp32", nvidia.fp32_pct_of_peak), ("fp64", nvidia.fp64_pct_of_peak)):
         if dtype not in counted and per_cent is not None and (least := per_cent / 100 - HALF_A_PER_CENT) > 0:
-            yield _Side(least * time_ns, _label(dtype), proven=True)
+            yield _LimitSide(least * time_ns, _arithmetic_label(dtype), proven=True)
 
 
-def _fastest(kernel: Kernel, work: Work) -> float:
+def _fastest(kernel: Kernel, work: PipeWork) -> float:
     """Return the peak of the fastest instruction that may do some work, in operations per second."""
     others = instruction_roofs(kernel, work.key).values()
     return max(work.peak_ops_per_s or 1.0, *(roof.value for roof in others), 0.0)
 
 
-def _label(key: str) -> str:
+def _arithmetic_label(key: str) -> str:
     return held_once(f"{key.replace('_', ' ') if key.startswith('tensor') else key.upper()} {ARITHMETIC}")
 
 
-def _bytes(facts: Facts, duration_ns: float | None) -> _Side | None:
+def _bytes_side(facts: Facts, duration_ns: float | None) -> _LimitSide | None:
     """Return how long DRAM takes at its peak for the bytes of a kernel; None where unknown.
 
     Without a time it is the share of it that DRAM needs.
@@ -197,7 +199,7 @@ def _bytes(facts: Facts, duration_ns: float | None) -> _Side | None:
     peak = top.value if top is not None and is_told and duration_ns else None
     if needed is not None:
         needed = needed if measured is None else min(needed, measured + stayed)
-        return _Side(needed / peak * NS_PER_S, "compulsory bytes", proven=True) if peak else None
+        return _LimitSide(needed / peak * NS_PER_S, "compulsory bytes", proven=True) if peak else None
     not_local = 1 - (local_part(facts.kernel) or 0.0)
     moved_bytes = None
     if measured is not None:
@@ -205,14 +207,14 @@ def _bytes(facts: Facts, duration_ns: float | None) -> _Side | None:
     if (asked_bytes := _asked_bytes(facts)) is not None:
         moved_bytes = asked_bytes if moved_bytes is None else min(moved_bytes, asked_bytes)
     if moved_bytes is not None and peak:
-        return _Side(moved_bytes / peak * NS_PER_S, DRAM_TRAFFIC)
+        return _LimitSide(moved_bytes / peak * NS_PER_S, DRAM_TRAFFIC)
     if share is None and facts.memory is not None and facts.memory.resource == "dram":
         share = facts.memory.share  # of the bytes that are known to cross it
     if share is None:
         return None
     wanted = not_local if measured is None else ratio(moved_bytes, measured)
     part = min(1.0, 1.0 if wanted is None else wanted)
-    return _Side(share * dram_clock_part(facts.kernel) * (duration_ns or 1.0) * part, DRAM_TRAFFIC)
+    return _LimitSide(share * dram_clock_part(facts.kernel) * (duration_ns or 1.0) * part, DRAM_TRAFFIC)
 
 
 def _asked_bytes(facts: Facts) -> float | None:
@@ -222,7 +224,7 @@ def _asked_bytes(facts: Facts) -> float | None:
     return asked * SECTOR_BYTES if asked and not passes_by and not (facts.counter("tex_inst") or 0.0) > 0 else None
 
 
-def _inner_traffic(facts: Facts, time_ns: float) -> Iterator[_Side]:
+def _inner_traffic(facts: Facts, time_ns: float) -> Iterator[_LimitSide]:
     """Yield how long L2 takes for its traffic or, where that is little, too, L1: where DRAM has next to nothing to do.
 
     A cache that is full tells nothing: what fills it is what a change would spare. Neither does L1 where warps or
@@ -232,7 +234,7 @@ def _inner_traffic(facts: Facts, time_ns: float) -> Iterator[_Side]:
     for name, by in _INNER.items():
         busy = facts.shares.get(name, 0.0) * (asked_part if name == "l2" else 1.0)
         if 0 < busy < facts.limits.at_roof_share and not (name == "l1" and _is_wasteful(facts, asked_part)):
-            side = _Side(busy * time_ns, by)
+            side = _LimitSide(busy * time_ns, by)
             yield side
             if not side.is_far_from(time_ns):
                 return
@@ -287,7 +289,7 @@ def _used_part(facts: Facts) -> float:
 _SIDES = ("load", "store")
 
 
-def _is_read_again(facts: Facts, arithmetic: Sequence[_Side], moved_ns: float) -> bool:
+def _is_read_again(facts: Facts, arithmetic: Sequence[_LimitSide], moved_ns: float) -> bool:
     """Return whether traffic is known to be spared by keeping what is read on chip: then it is no floor at all.
 
     Nobody needs to read more than the memory holds, or to move more than that twice. And larger tiles spare the traffic

@@ -35,7 +35,7 @@ Step = Literal[
 ]
 
 
-class Rung(Struct, frozen=True):
+class SpelledStep(Struct, frozen=True):
     """One step of the ladder.
 
     Attributes:
@@ -48,8 +48,8 @@ class Rung(Struct, frozen=True):
     spellings: Mapping[tuple[int, int], Spelling]
 
 
-LADDER: tuple[Rung, ...] = (
-    Rung(
+LADDER: tuple[SpelledStep, ...] = (
+    SpelledStep(
         "tiles",
         "tiles in shared memory, read by `ldmatrix`",
         {
@@ -60,7 +60,7 @@ LADDER: tuple[Rung, ...] = (
             ),
         },
     ),
-    Rung(
+    SpelledStep(
         "copies",
         "copies without registers",
         {
@@ -70,7 +70,7 @@ LADDER: tuple[Rung, ...] = (
             ),
         },
     ),
-    Rung(
+    SpelledStep(
         "stages",
         "more stages",
         {
@@ -79,7 +79,7 @@ LADDER: tuple[Rung, ...] = (
             (9, 0): Spelling("an mbarrier for each stage, and the stage's parity", "`StageCount<n>`", "`num_stages`"),
         },
     ),
-    Rung(
+    SpelledStep(
         "product",
         "the chip's own product",
         {
@@ -94,7 +94,7 @@ LADDER: tuple[Rung, ...] = (
             ),
         },
     ),
-    Rung(
+    SpelledStep(
         "overlap",
         "other arithmetic beside the product",
         {
@@ -108,14 +108,14 @@ LADDER: tuple[Rung, ...] = (
             ),
         },
     ),
-    Rung(
+    SpelledStep(
         "barriers",
         "fewer warps at a barrier",
         {
             (7, 0): Spelling("`bar.sync` with an id and a number of threads", "`arch::NamedBarrier`", "`num_warps`"),
         },
     ),
-    Rung(
+    SpelledStep(
         "results",
         "larger tiles",
         {
@@ -124,21 +124,21 @@ LADDER: tuple[Rung, ...] = (
             ),
         },
     ),
-    Rung(
+    SpelledStep(
         "clusters",
         "clusters",
         {
             (9, 0): Spelling("`cp.async.bulk.tensor` with `.multicast::cluster`", "`ClusterShape`", "`num_ctas`"),
         },
     ),
-    Rung(
+    SpelledStep(
         "order",
         "order of blocks",
         {
             (7, 0): Spelling("tiles in groups of rows", "`raster_order`, `max_swizzle_size`", "`GROUP_SIZE_M`"),
         },
     ),
-    Rung(
+    SpelledStep(
         "persistent",
         "persistent blocks",
         {
@@ -147,7 +147,7 @@ LADDER: tuple[Rung, ...] = (
             ),
         },
     ),
-    Rung(
+    SpelledStep(
         "split",
         "more blocks of one tile",
         {
@@ -156,7 +156,7 @@ LADDER: tuple[Rung, ...] = (
             ),
         },
     ),
-    Rung(
+    SpelledStep(
         "registers",
         "fewer registers a thread",
         {
@@ -165,7 +165,7 @@ LADDER: tuple[Rung, ...] = (
             ),
         },
     ),
-    Rung(
+    SpelledStep(
         "shared",
         "less shared memory a block",
         {
@@ -178,12 +178,12 @@ LADDER: tuple[Rung, ...] = (
             ),
         },
     ),
-    Rung(
+    SpelledStep(
         "carveout",
         "more of L1 as shared memory",
         {(7, 0): Spelling("`cudaFuncAttributePreferredSharedMemoryCarveout`", None, None)},
     ),
-    Rung(
+    SpelledStep(
         "warps",
         "other warps a block",
         {
@@ -191,7 +191,7 @@ LADDER: tuple[Rung, ...] = (
             (9, 0): Spelling("threads of a block", "`TileShape`", "`num_warps`"),
         },
     ),
-    Rung(
+    SpelledStep(
         "spills",
         "values kept in registers",
         {
@@ -201,7 +201,7 @@ LADDER: tuple[Rung, ...] = (
             (9, 0): Spelling("`setmaxnreg` by role, `__launch_bounds__`", "`TileShape`", "`num_warps`, `maxnreg`"),
         },
     ),
-    Rung(
+    SpelledStep(
         "narrower",
         "a narrower type",
         {
@@ -227,7 +227,7 @@ _STEP_OF: Mapping[MoveKind, Step] = {
     "spill": "spills",
     "precision": "narrower",
 }
-"""Kind of a move -> the step that it is; what others are, `_steps` tells by the kernel."""
+"""Kind of a move -> the step that it is; what others are, `_spelling_steps` tells by the kernel."""
 _STEP_OF_LIMITER: Mapping[Limiter, Step] = {
     "registers": "registers",
     "shared memory": "shared",
@@ -257,15 +257,15 @@ def spelt(facts: Facts, moves: Iterable[Move], limiters: Mapping[str, Sequence[L
     is_such = does.uses_tensor_cores or bool(does.copies) or (facts.tensor_use or 0.0) >= facts.limits.negligible_share
     for move in moves:
         steps = (
-            _steps(facts, move.kind, limiters.get(move.finding or "", ()))
+            _spelling_steps(facts, move.kind, limiters.get(move.finding or "", ()))
             if move.spelling is None and (is_such or move.kind == "tensor")
             else ()
         )
         spellings = [spelling for step in steps if (spelling := spelling_of(step, facts.kernel.capability))]
-        yield replace(move, spelling=_joined(spellings)) if spellings else move
+        yield replace(move, spelling=_joined_spelling(spellings)) if spellings else move
 
 
-def _steps(facts: Facts, kind: MoveKind, limiters: Sequence[Limiter]) -> Iterable[Step]:
+def _spelling_steps(facts: Facts, kind: MoveKind, limiters: Sequence[Limiter]) -> Iterable[Step]:
     """Return the steps of a move: more loads in flight are copies at first, and more stages then.
 
     Of more blocks or warps on an SM they are those that make room in what limits them.
@@ -279,7 +279,7 @@ def _steps(facts: Facts, kind: MoveKind, limiters: Sequence[Limiter]) -> Iterabl
             return (_STEP_OF[kind],) if kind in _STEP_OF else ()
 
 
-def _joined(spellings: Sequence[Spelling]) -> Spelling:
+def _joined_spelling(spellings: Sequence[Spelling]) -> Spelling:
     """Join what several steps are called, each word once."""
     ways = zip(*map(astuple, spellings), strict=True)
     return Spelling(*("; ".join(dict.fromkeys(filter(None, way))) or None for way in ways))

@@ -13,7 +13,7 @@ from rooflens.model.roofline.roofs import RoofSet
 from rooflens.model.roofline.standing import standing
 from rooflens.model.summary import identity
 from rooflens.report.comparison.conditions import unlike
-from rooflens.report.comparison.rows import Program, Row, limiter_words, signed_duration
+from rooflens.report.comparison.rows import ComparedKernel, ComparedProgram, limiter_words, signed_duration
 from rooflens.report.document import spans
 from rooflens.report.plane.later import alt
 from rooflens.report.plane.legend import verdict_channels
@@ -48,7 +48,7 @@ SEEN_SHARE = 0.001
 
 
 @unchecked
-def waterfall_spec(program: Program, *, title: str) -> Spec | None:
+def waterfall_spec(program: ComparedProgram, *, title: str) -> Spec | None:
     """Draw the time before, what each kernel gave or took, and the time after; None if a side has no durations."""
     return bars_spec([*waterfall(program)], title, "GPU time")
 
@@ -89,7 +89,7 @@ def bars_spec(steps: Sequence[Mapping[str, Any]], title: str, axis_title: str) -
     return finished(alt.layer(*layers), title, height=ROW_PX * len(steps))
 
 
-def waterfall(program: Program) -> Iterator[dict[str, Any]]:
+def waterfall(program: ComparedProgram) -> Iterator[dict[str, Any]]:
     """List the bars from the time before to the time after, in nanoseconds; nothing if a side has no durations."""
     before, after = program.total.base.median_ns, program.total.head.median_ns
     if before is None or after is None:
@@ -121,7 +121,7 @@ def bar(name: str, kind: str, ends_ns: tuple[float, float], words: str) -> dict[
     return {"name": short, "full": name, "kind": kind, "from": ends_ns[0], "to": ends_ns[1], "words": words}
 
 
-def arrows_spec(program: Program, roofs: Mapping[str, RoofSet], *, title: str) -> Spec | None:
+def arrows_spec(program: ComparedProgram, roofs: Mapping[str, RoofSet], *, title: str) -> Spec | None:
     """Draw the roofline with each kernel before and after; None if no kernel has a place.
 
     On one GPU at one clock both sides share the roofs of the page. Elsewhere heights are shares of each kernel's own
@@ -133,7 +133,7 @@ def arrows_spec(program: Program, roofs: Mapping[str, RoofSet], *, title: str) -
         title: Stands over the chart.
     """
     in_shares = bool(unlike(program.comparison))
-    pairs = [pair for row in program.rows[:MAX_DRAWN] if (pair := _pair(program, row, in_shares=in_shares))]
+    pairs = [pair for row in program.rows[:MAX_DRAWN] if (pair := _pair_of_dots(program, row, in_shares=in_shares))]
     if not pairs:
         return None
     named = [replace(pair[-1], label=pair[-1].name) for pair in pairs[:MAX_NAMED]]
@@ -157,7 +157,7 @@ def arrows_spec(program: Program, roofs: Mapping[str, RoofSet], *, title: str) -
     )
 
 
-def _pair(program: Program, row: Row, *, in_shares: bool) -> tuple[Dot, ...]:
+def _pair_of_dots(program: ComparedProgram, row: ComparedKernel, *, in_shares: bool) -> tuple[Dot, ...]:
     """Place a kernel before and after."""
     timing, change = row.timing, row.change
     longest = max(program.total.base.median_ns or 0.0, program.total.head.median_ns or 0.0) or 1.0
@@ -185,7 +185,7 @@ def _pair(program: Program, row: Row, *, in_shares: bool) -> tuple[Dot, ...]:
 @unchecked
 def sides_spec(ladder: Ladder) -> Spec | None:
     """Draw the time of the longest kernels on each side; what is not compared is left out, and named."""
-    known = ((kernel, [*_compared(kernel)]) for kernel in ladder.kernels)
+    known = ((kernel, [*_compared_times(kernel)]) for kernel in ladder.kernels)
     shown = [kernel for kernel, times in known if times][:MAX_LINES]
     rows = [row | {"place": place} for place, kernel in enumerate(shown) for row in _over_sides(ladder, kernel)]
     if not rows:
@@ -237,7 +237,7 @@ _TIPS = {"kernel": "Kernel", "side": "Version", "words": "Time", "limiter": "Lim
 
 
 def _over_sides(ladder: Ladder, kernel: Ladder) -> Iterator[dict[str, Any]]:
-    times = dict(_compared(kernel))
+    times = dict(_compared_times(kernel))
     name = fmt.cut_middle("".join(one.text for one in spans(kernel_title(kernel, kernel_names(ladder)))), NAME_WIDTH)
     for at, time_ns in times.items():
         rung = kernel.rungs[at]
@@ -253,7 +253,7 @@ def _over_sides(ladder: Ladder, kernel: Ladder) -> Iterator[dict[str, Any]]:
             }
 
 
-def _compared(kernel: Ladder) -> Iterator[tuple[int, float]]:
+def _compared_times(kernel: Ladder) -> Iterator[tuple[int, float]]:
     """Yield the place and the time of the sides of a kernel that did the same work on the same GPU."""
     for at, rung in enumerate(kernel.rungs):
         if (time_ns := _time_ns(kernel, rung)) and not rung.apart:

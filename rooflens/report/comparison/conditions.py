@@ -23,7 +23,7 @@ SPAN_RATIO = 1.03
 """Clocks of a side further apart than this are written as a range."""
 
 
-class Fact(Struct, frozen=True):
+class RecordingFact(Struct, frozen=True):
     """How both sides were recorded, one thing of it.
 
     Attributes:
@@ -41,23 +41,23 @@ def is_synthetic(side: Side) -> bool:
     return any(run.synthetic for run in side.runs) or any(one.kernel.synthetic for one in side.at_work)
 
 
-def recorded(comparison: Ladder) -> tuple[Fact, ...]:
+def recorded(comparison: Ladder) -> tuple[RecordingFact, ...]:
     """List how both sides were recorded; what neither states is left out."""
     rows: tuple[tuple[str, Callable[[Side], str]], ...] = (
         ("Side", lambda side: file_label(side.label)),
-        ("GPU", lambda side: _each(one.kernel.gpu for one in side.at_work)),
+        ("GPU", lambda side: _joined_values(one.kernel.gpu for one in side.at_work)),
         ("SM clock", _clock),
-        ("Clock control", lambda side: _each(_clock_mode(run.clock_control) for run in side.runs)),
-        ("Cache control", lambda side: _each(run.cache_control for run in side.runs)),
-        ("Replay", lambda side: _each(run.replay_mode for run in side.runs)),
-        ("ncu", lambda side: _each(run.ncu_version for run in side.runs)),
+        ("Clock control", lambda side: _joined_values(_clock_mode(run.clock_control) for run in side.runs)),
+        ("Cache control", lambda side: _joined_values(run.cache_control for run in side.runs)),
+        ("Replay", lambda side: _joined_values(run.replay_mode for run in side.runs)),
+        ("ncu", lambda side: _joined_values(run.ncu_version for run in side.runs)),
         ("Recorded", _dates),
         ("Recordings", lambda side: f"{len(side.recordings):,}"),
-        ("Launches", _launches),
+        ("Launches", _launches_words),
     )
     found = ((label, of(comparison.base), of(comparison.head)) for label, of in rows)
     return tuple(
-        Fact(label, base or NOT_STATED, head or NOT_STATED, matters=_matters(label, base, head, comparison))
+        RecordingFact(label, base or NOT_STATED, head or NOT_STATED, matters=_matters(label, base, head, comparison))
         for label, base, head in found
         if base or head
     )
@@ -75,7 +75,7 @@ def unlike(comparison: Ladder) -> str:
     Clocks are means over GPU time: the roofs that matter are those of the kernels that take it.
     """
     base, head = comparison.base, comparison.head
-    gpus = _gpus(base), _gpus(head)
+    gpus = _gpus_of_side(base), _gpus_of_side(head)
     if gpus[0] != gpus[1]:
         return f"the GPUs differ ({_and(gpus[0])}; {_and(gpus[1])})"
     if len(gpus[0]) > 1:
@@ -90,7 +90,7 @@ def unlike(comparison: Ladder) -> str:
     return ""
 
 
-def _gpus(side: Side) -> list[str]:
+def _gpus_of_side(side: Side) -> list[str]:
     return sorted({one.kernel.gpu or "unknown GPU" for one in side.at_work})
 
 
@@ -98,7 +98,7 @@ def _and(names: Iterable[str]) -> str:
     return " and ".join(names)
 
 
-def _each(values: Iterable[str | None]) -> str:
+def _joined_values(values: Iterable[str | None]) -> str:
     return ", ".join(dict.fromkeys(value for value in values if value))
 
 
@@ -122,7 +122,7 @@ def _dates(side: Side) -> str:
     return fmt.span(dates[0], dates[-1]) if dates else ""
 
 
-def _launches(side: Side) -> str:
+def _launches_words(side: Side) -> str:
     """Count the launches of the first recording that are compared, that only fill inputs, and that failed."""
     first = side.recordings[0]
     failed = sum(one.kernel.failed for one in first)

@@ -50,7 +50,7 @@ class PlacedChange(Struct, frozen=True):
     ladder: Ladder
 
 
-class Answer(Struct, frozen=True):
+class ComparisonAnswer(Struct, frozen=True):
     """All that one comparison says."""
 
     ladders: Sequence[Ladder]
@@ -114,8 +114,8 @@ FINDING = fixed(
 
 
 def _that(what: What) -> Any:
-    def take(found: FindingChanges) -> list[FindingChange]:
-        return [one for one in found.changes if one.what == what]
+    def take(changes: FindingChanges) -> list[FindingChange]:
+        return [one for one in changes.changes if one.what == what]
 
     return take
 
@@ -307,7 +307,7 @@ def to_json(
     given: Sequence[Given] = (),
 ) -> str:
     """Write every program with its sides and kernels: SI base units, null where nothing was measured."""
-    return json_text(COMPARISON.json(Answer(ladders, unpaired, gated, given)))
+    return json_text(COMPARISON.json(ComparisonAnswer(ladders, unpaired, gated, given)))
 
 
 def schema_text() -> str:

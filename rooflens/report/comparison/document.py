@@ -32,10 +32,10 @@ from rooflens.model.roofline.roofs import RoofSet
 from rooflens.model.roofline.standing import standing
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import roofs_by_gpu
-from rooflens.report.comparison.conditions import Fact, is_synthetic, recorded, unlike
+from rooflens.report.comparison.conditions import RecordingFact, is_synthetic, recorded, unlike
 from rooflens.report.comparison.rows import (
+    ComparedProgram,
     Limiter,
-    Program,
     bar_legend,
     judgement,
     known_lost_ns,
@@ -129,11 +129,11 @@ def comparison_document(
     roofs = cache(lambda: _roofs(ladders))
     for i, ladder in enumerate(sorted(ladders, key=lambda one: not one.pairs)):
         if not ladder.pairs:
-            blocks += _blocks(ladder, drawn.get(id(ladder)), roofs)
+            blocks += _program_blocks(ladder, drawn.get(id(ladder)), roofs)
             continue
         blocks += ladder_blocks(ladder, f"sides-{i}", roofs, is_alone=len(ladders) == 1)
         shown = [drawn[id(pair)] for pair in ladder.pairs if id(pair) in drawn]
-        blocks += [Columns((tuple(_blocks(pair.comparison, pair, roofs)),)) for pair in shown]
+        blocks += [Columns((tuple(_program_blocks(pair.comparison, pair, roofs)),)) for pair in shown]
     if unpaired:
         blocks.append(bullets([one.words for one in unpaired]))
     method = tuple(map(paragraph, (_MATCHED, _judged(ladders), _DRAWN, _LIMITERS)))
@@ -164,10 +164,10 @@ def heading(ladders: Sequence[Ladder]) -> tuple[str, list[str], str]:
 
 def _drawn_pairs(ladders: Sequence[Ladder]) -> list[Ladder]:
     """Choose the pairs that are drawn: of a ladder the fastest and the last version, each against the first."""
-    return [pair for one in ladders for pair in (_ends(one) if one.pairs else (one,))]
+    return [pair for one in ladders for pair in (_end_pairs(one) if one.pairs else (one,))]
 
 
-def _ends(ladder: Ladder) -> list[Ladder]:
+def _end_pairs(ladder: Ladder) -> list[Ladder]:
     last = next((rung for rung in reversed(ladder.rungs) if rung.to_first), None)
     wanted = [rung.side.label for rung in (ladder.fastest, last) if rung]
     return [pair for pair in ladder.pairs if pair.head.label in wanted]
@@ -258,12 +258,12 @@ def ladder_blocks(ladder: Ladder, key: str, roofs: PageRoofs, *, is_alone: bool 
         )
 
 
-def _blocks(comparison: Ladder, drawn: Program | None, roofs: PageRoofs) -> Iterator[Block]:
+def _program_blocks(comparison: Ladder, drawn: ComparedProgram | None, roofs: PageRoofs) -> Iterator[Block]:
     """Show one program: the total, a line for each kernel with its story, and what to keep in mind."""
     yield Heading((Span(comparison.program, "literal"), f": {total_sentence(comparison)}"), 3)
     times = f"{comparison.shared.base.words} -> {comparison.shared.head.words}"
     yield Paragraph((times,), "answer")
-    if one_sided := _one_sided(comparison):
+    if one_sided := _unmatched(comparison):
         yield paragraph(one_sided)
     if drawn:
         yield from _opening(drawn, roofs)
@@ -277,7 +277,7 @@ def _blocks(comparison: Ladder, drawn: Program | None, roofs: PageRoofs) -> Iter
     listed = max(KERNELS_SHOWN, len(drawn.rows) if drawn else 0)
     yield Table(
         columns,
-        tuple(_cells(change, comparison, of_page=drawn is not None) for change in comparison.changes[:listed]),
+        tuple(_change_cells(change, comparison, of_page=drawn is not None) for change in comparison.changes[:listed]),
         shown=KERNELS_SHOWN,
         amount=len(comparison.changes),
         rest=" with smaller differences",
@@ -286,14 +286,14 @@ def _blocks(comparison: Ladder, drawn: Program | None, roofs: PageRoofs) -> Iter
     if comparison.warnings:
         yield bullets([*comparison.warnings])
     if drawn:
-        yield from _drawn(drawn)
+        yield from _program_details(drawn)
 
 
-def _cells(change: Change, comparison: Ladder, *, of_page: bool) -> tuple[Words, ...]:
+def _change_cells(change: Change, comparison: Ladder, *, of_page: bool) -> tuple[Words, ...]:
     """Write name and how it was matched, times before and after, what it lost, its limiters, and its story."""
     how = "" if change.how == "same" else f" ({change.how})"
     more = (signed_duration(known_lost_ns([change])), _limited(change)) if of_page else ()
-    return (code(kernel_names(comparison)[change.name]), how), *_times(change), *more, _story(change, comparison)
+    return (code(kernel_names(comparison)[change.name]), how), *_time_cells(change), *more, _story(change, comparison)
 
 
 def _story(change: Change, comparison: Ladder) -> str:
@@ -312,7 +312,7 @@ def _loop_words(changed: LoopChange) -> str:
     return f"{loop.job} ({loop_place(loop)}) {parts}" if loop else parts
 
 
-def _times(change: Change) -> tuple[str, str]:
+def _time_cells(change: Change) -> tuple[str, str]:
     """Write its GPU time on both sides, and that of the mean launch where one side has more launches."""
     sides = ((change.base, change.timing.base), (change.head, change.timing.head))
     before, after = (spread.words if analysis else "-" for analysis, spread in sides)
@@ -332,11 +332,11 @@ def _limited(change: Change) -> Words:
     return (written[0], " -> ", written[1]) if len(written) == 2 else written[0] if written else ""
 
 
-def _signed_limiter(found: Limiter) -> Span:
-    return Span(limiter_words(found), found.bound)
+def _signed_limiter(limiter: Limiter) -> Span:
+    return Span(limiter_words(limiter), limiter.bound)
 
 
-def _opening(program: Program, roofs: PageRoofs) -> Iterator[Block]:
+def _opening(program: ComparedProgram, roofs: PageRoofs) -> Iterator[Block]:
     """Say what became of the kernel that changed most, how sure that is and where the time went, beside the plane."""
     comparison = program.comparison
     judged = paragraph(judgement(comparison.speed, comparison.threshold))
@@ -352,7 +352,7 @@ def _opening(program: Program, roofs: PageRoofs) -> Iterator[Block]:
         yield Columns(kept)
 
 
-def _recorded(program: Program) -> Facts:
+def _recorded(program: ComparedProgram) -> Facts:
     comparison = program.comparison
     totals = (comparison.total.base, comparison.total.head)
     conditions = [_fact(fact) for fact in recorded(comparison)]
@@ -362,7 +362,7 @@ def _recorded(program: Program) -> Facts:
     return Facts("How both sides were recorded", tuple(conditions), ("Base (before)", "Head (after)"))
 
 
-def _fact(fact: Fact) -> tuple[str, tuple[Words, ...], bool]:
+def _fact(fact: RecordingFact) -> tuple[str, tuple[Words, ...], bool]:
     return fact.label, (_literal(fact.base), _literal(fact.head)), fact.matters
 
 
@@ -370,7 +370,7 @@ def _literal(text: str) -> Span:
     return Span(cut_name(text, 400), "literal")
 
 
-def _one_sided(comparison: Ladder) -> Words:
+def _unmatched(comparison: Ladder) -> Words:
     """Name what only one side has, with its time; empty if all kernels are matched."""
     said: list[str | Span] = []
     for what, how in (("Gone", "gone"), ("New", "new")):
@@ -382,13 +382,13 @@ def _one_sided(comparison: Ladder) -> Words:
     return (*said, " These times are in neither sum above.") if comparison.alone else tuple(said)
 
 
-def _drawn(program: Program) -> Iterator[Block]:
+def _program_details(program: ComparedProgram) -> Iterator[Block]:
     """List how both sides were recorded, and the numbers of each kernel on both sides."""
     numbers = Folded("Launches, intensity and shares of each kernel", (_numbers(program),))
     yield Columns(((_recorded(program), numbers),))
 
 
-def _mark(program: Program) -> str:
+def _mark(program: ComparedProgram) -> str:
     return ": synthetic data" if program.is_synthetic else ""
 
 
@@ -403,7 +403,7 @@ def _over_sides(ladder: Ladder, key: str) -> Chart:
     return Chart(key, draw, f"Time of the kernels of {ladder.program} over its versions; the tables hold the same.")
 
 
-def _waterfall(program: Program) -> Chart:
+def _waterfall(program: ComparedProgram) -> Chart:
     def draw() -> Mapping[str, Any] | None:
         from rooflens.report.comparison.charts import waterfall_spec  # noqa: PLC0415 - only pages draw
 
@@ -417,7 +417,7 @@ def _waterfall(program: Program) -> Chart:
     )
 
 
-def _roofline(program: Program, roofs: PageRoofs) -> Chart:
+def _roofline(program: ComparedProgram, roofs: PageRoofs) -> Chart:
     def draw() -> Mapping[str, Any] | None:
         from rooflens.report.comparison.charts import arrows_spec  # noqa: PLC0415 - only pages draw
 
@@ -434,7 +434,7 @@ def _roofline(program: Program, roofs: PageRoofs) -> Chart:
     )
 
 
-def _numbers(program: Program) -> Table:
+def _numbers(program: ComparedProgram) -> Table:
     """List launches, arithmetic intensity and share of bandwidth of each kernel, before and after."""
     sides = [(row.change.base, row.change.head) for row in program.rows]
     levels = [
@@ -451,9 +451,9 @@ def _numbers(program: Program) -> Table:
     rows: list[tuple[Words, ...]] = [
         (
             _renamed(row.change, kernel_names(program.comparison)),
-            _both(*(f"{launches:,}" if launches else "" for launches in row.change.launches)),
-            *(_both(*(_intensity(one, level) for one in pair)) for level in levels),
-            *(_both(*(_share(one, level) for one in pair)) for level in levels),
+            _before_and_after(*(f"{launches:,}" if launches else "" for launches in row.change.launches)),
+            *(_before_and_after(*(_intensity(one, level) for one in pair)) for level in levels),
+            *(_before_and_after(*(_share(one, level) for one in pair)) for level in levels),
         )
         for row, pair in zip(program.rows, sides, strict=True)
     ]
@@ -476,7 +476,7 @@ def _share(analysis: Analysis | None, level: str) -> str:
     return "" if value is None else percent(value)
 
 
-def _both(before: str, after: str) -> str:
+def _before_and_after(before: str, after: str) -> str:
     return before if before == after else f"{before or '-'} -> {after or '-'}"
 
 

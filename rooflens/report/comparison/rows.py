@@ -40,7 +40,7 @@ class Limiter(Struct, frozen=True):
     at_roof: bool
 
 
-class Row(Struct, frozen=True):
+class ComparedKernel(Struct, frozen=True):
     """One kernel of a program.
 
     Attributes:
@@ -112,7 +112,7 @@ class Row(Struct, frozen=True):
         return analysis.verdict.shown_class if analysis else "unknown"
 
 
-class Program(Struct, frozen=True):
+class ComparedProgram(Struct, frozen=True):
     """One program of the page: two sides of it.
 
     Attributes:
@@ -121,7 +121,7 @@ class Program(Struct, frozen=True):
 
     key: str
     comparison: Ladder
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedKernel, ...]
 
     @property
     def total(self) -> Timing:
@@ -139,7 +139,7 @@ class Program(Struct, frozen=True):
         return any(is_synthetic(side) for side in (self.comparison.base, self.comparison.head))
 
 
-def bar_legend(program: Program) -> str:
+def bar_legend(program: ComparedProgram) -> str:
     """Say what the looks of bars mean: noise is named only where several runs show it."""
     known = any(row.outcome in {"faster", "slower", "same"} for row in program.rows)
     least = given_percent(program.comparison.threshold)
@@ -147,13 +147,13 @@ def bar_legend(program: Program) -> str:
     return f"Solid: lost; hollow, or pale where it is thin: won; dashed: {small}."
 
 
-def programs(pairs: Sequence[Ladder]) -> tuple[Program, ...]:
+def programs(pairs: Sequence[Ladder]) -> tuple[ComparedProgram, ...]:
     """Put programs in order, largest change first, number their kernels, and share the page's rows between them."""
     most = max(LEAST_ROWS, ROWS_ON_PAGE // max(1, len(pairs)))
     found, first = [], 0
     for i, pair in enumerate(sorted(pairs, key=lambda pair: -abs(pair.total.lost_ns))):
-        rows = tuple(Row(f"k{first + j}", change, pair) for j, change in enumerate(pair.changes[:most]))
-        found.append(Program(f"p{i}", pair, rows))
+        rows = tuple(ComparedKernel(f"k{first + j}", change, pair) for j, change in enumerate(pair.changes[:most]))
+        found.append(ComparedProgram(f"p{i}", pair, rows))
         first += len(rows)
     return tuple(found)
 
@@ -168,10 +168,10 @@ def limiter(analysis: Analysis | None) -> Limiter | None:
     return Limiter(verdict.shown_class, near, nearest.share if nearest else None, verdict.at_roof)
 
 
-def limiter_words(found: Limiter) -> str:
+def limiter_words(limiter: Limiter) -> str:
     """Write a limiter as `memory-bound, DRAM 67.2 %`."""
-    near = f", {found.near} {fmt.percent(found.share)}" if found.near else ""
-    return f"{BOUND_LABELS[found.bound]}{near}"
+    near = f", {limiter.near} {fmt.percent(limiter.share)}" if limiter.near else ""
+    return f"{BOUND_LABELS[limiter.bound]}{near}"
 
 
 def judgement(timing: Timing, threshold: float) -> str:

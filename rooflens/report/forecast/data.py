@@ -24,7 +24,7 @@ from rooflens.model.catalogue import (
     items,
     mapping,
 )
-from rooflens.model.predict.forecast import Forecast, Regime, Row, gpus_to_hold, held_bytes, work_of
+from rooflens.model.predict.forecast import Forecast, ForecastRow, Regime, gpus_to_hold, held_bytes, work_of
 from rooflens.model.records import AttainedVerdict, FloorVerdict, PredictedQuantity
 from rooflens.report.data import csv_text, json_text, written_schema
 
@@ -32,7 +32,7 @@ from rooflens.report.data import csv_text, json_text, written_schema
 class ForecastAt(Struct, frozen=True):
     """One forecast of a row, at its sizes."""
 
-    row: Row
+    row: ForecastRow
     sizes: Mapping[str, int]
     result: Forecast
 
@@ -50,7 +50,7 @@ def _attained(take: Callable[[Any], Any]) -> Callable[[ForecastAt], Any]:
     return lambda said: take(said.result.attainable) if said.result.attainable else None
 
 
-_NUMBERS: tuple[Key, ...] = (
+_FORECAST_NUMBERS: tuple[Key, ...] = (
     Key("flop", NUMBER, "operations by formula", "FLOP"),
     Key("bytes", NUMBER, "that must be moved to and from DRAM", "B", value=attrgetter("moved_bytes")),
     Key(
@@ -101,7 +101,9 @@ TAKEN = fixed(
 )
 
 PART = fixed(
-    Key("part", TEXT, "what it is called", value=attrgetter("label")), Key("count", POSITION, "how often"), *_NUMBERS
+    Key("part", TEXT, "what it is called", value=attrgetter("label")),
+    Key("count", POSITION, "how often"),
+    *_FORECAST_NUMBERS,
 )
 
 
@@ -117,7 +119,7 @@ PREDICTION = fixed(
     Key("out_dtype", TEXT, "type of the result", value=attrgetter("row.result_dtype")),
     Key("gpu", TEXT, "of the datasheet", value=attrgetter("row.gpu.name")),
     Key("gpus", NUMBER, "that share it", value=lambda said: said.row.operation.group(said.sizes)),
-    *map(_of_result, _NUMBERS),
+    *map(_of_result, _FORECAST_NUMBERS),
     Key(
         "t_lower_warm_s", NUMBER, "the floor where the caches are warm", "s", value=attrgetter("result.t_lower_warm_s")
     ),
@@ -190,8 +192,10 @@ PREDICTION = fixed(
     ),
     Key("attainable_points", POSITION, "how many", value=lambda said: _attained(attrgetter("points"))(said) or 0),
     Key("attainable_sources", TEXTS, "where", value=lambda said: _attained(attrgetter("sources"))(said) or ()),
-    Key("repeated_flop_share", NUMBER, "more than one GPU would do", "share", value=lambda said: _repeated(said)[0]),
-    Key("repeated_bytes_share", NUMBER, "more than one GPU would move", "share", value=lambda said: _repeated(said)[1]),
+    Key("repeated_flop_share", NUMBER, "more than one GPU would do", "share", value=lambda said: _extra_work(said)[0]),
+    Key(
+        "repeated_bytes_share", NUMBER, "more than one GPU would move", "share", value=lambda said: _extra_work(said)[1]
+    ),
     Key(
         "held_bytes",
         NUMBER,
@@ -219,8 +223,8 @@ PREDICTION = fixed(
 """Everything that is written of one prediction."""
 
 
-def _over(said: ForecastAt, name: PredictedQuantity) -> float | None:
-    return next((row.factor for row in said.result.compared if row.name == name), None)
+def _over(at_step: ForecastAt, name: PredictedQuantity) -> float | None:
+    return next((row.factor for row in at_step.result.compared if row.name == name), None)
 
 
 def _time_verdict(result: Forecast) -> str | None:
@@ -229,21 +233,23 @@ def _time_verdict(result: Forecast) -> str | None:
     return (rows[0] if is_short else rows[-1]).verdict if rows else None
 
 
-def _repeated(said: ForecastAt) -> tuple[float | None, float | None]:
+def _extra_work(at_step: ForecastAt) -> tuple[float | None, float | None]:
     """Say how much more FLOPs and bytes all GPUs that split heads or columns have together than one; None for one."""
-    gpus, row = said.sizes.get("tensor_parallel", 1), said.row
+    gpus, row = at_step.sizes.get("tensor_parallel", 1), at_step.row
     if gpus == 1:
         return None, None
-    flop, moved_bytes = work_of(row.operation, {**said.sizes, "tensor_parallel": 1}, row.dtype, row.options.out_dtype)
-    return gpus * said.result.flop / flop - 1, gpus * said.result.moved_bytes / moved_bytes - 1
+    flop, moved_bytes = work_of(
+        row.operation, {**at_step.sizes, "tensor_parallel": 1}, row.dtype, row.options.out_dtype
+    )
+    return gpus * at_step.result.flop / flop - 1, gpus * at_step.result.moved_bytes / moved_bytes - 1
 
 
-def to_objects(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def to_objects(rows: Sequence[ForecastRow]) -> list[dict[str, Any]]:
     """Make an object of JSON of each prediction."""
     return [PREDICTION.json(ForecastAt(row, sizes, result)) for row in rows for sizes, result in row.steps]
 
 
-def to_json(rows: Sequence[Row]) -> str:
+def to_json(rows: Sequence[ForecastRow]) -> str:
     """Write one prediction as one object, several as a list under `predictions`."""
     objects = to_objects(rows)
     return json_text(objects[0] if len(objects) == 1 else {"predictions": objects})
@@ -262,7 +268,7 @@ def schema_text() -> str:
     return written_schema("rooflens predict --format json", schema)
 
 
-def to_csv(rows: Sequence[Row]) -> str:
+def to_csv(rows: Sequence[ForecastRow]) -> str:
     """Write a line for each prediction: SI base units, sizes in columns of their own, parts left out."""
     objects = to_objects(rows)
     for row in objects:

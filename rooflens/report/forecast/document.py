@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rooflens.format import count, duration, percent, si, significant
 from rooflens.model.predict.compared import time_advice
-from rooflens.model.predict.forecast import Forecast, Row, moving
+from rooflens.model.predict.forecast import Forecast, ForecastRow, moving
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.report.document import (
     Bar,
@@ -87,7 +87,7 @@ NOTE_OF_STEPS = f"floor: a kernel for each step; {NOTE.replace('floor', 'fused',
 """Printed below all tables of a simple operation, and of one that a single kernel could do."""
 
 
-def forecasts_document(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Document:
+def forecasts_document(rows: Sequence[ForecastRow], lacking: Sequence[str] = ()) -> Document:
     """Show a table for each operation, type and GPU, and what it means below it.
 
     Args:
@@ -109,7 +109,7 @@ def forecasts_document(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Docu
         )
         table, meaning = Table(columns, tuple(table_rows(row)), row_heading(row)), bullets([*notes(row)])
         blocks += [Folded(table.title, (table, meaning), on_text=False)] if folds else [table, meaning]
-        blocks += _measured(row.steps[-1][1])
+        blocks += _measured_blocks(row.steps[-1][1])
     return (
         *blocks,
         Paragraph((NOTE_OF_STEPS if rows[0].operation.fused else NOTE,), "note"),
@@ -117,7 +117,7 @@ def forecasts_document(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Docu
     )
 
 
-def _measured(result: Forecast) -> Iterator[Block]:
+def _measured_blocks(result: Forecast) -> Iterator[Block]:
     """Compare a measured time with the floor and with published kernels, and say what follows; nothing without one."""
     if not result.measured_s or not result.compared:
         return
@@ -133,7 +133,7 @@ def _measured(result: Forecast) -> Iterator[Block]:
         yield bullets([advice])
 
 
-def heading(rows: Sequence[Row]) -> tuple[str, list[str], str]:
+def heading(rows: Sequence[ForecastRow]) -> tuple[str, list[str], str]:
     """Give the title of a forecast's page, and facts below it; no generator wrote any of it."""
     gpus = dict.fromkeys(row.gpu.name for row in rows)
     steps = len(rows[0].steps)
@@ -141,7 +141,7 @@ def heading(rows: Sequence[Row]) -> tuple[str, list[str], str]:
     return sentences.title(rows), [*facts, *([count(steps, "size")] if steps > 1 else [])], ""
 
 
-def _first(rows: Sequence[Row]) -> Iterator[Block]:
+def _first(rows: Sequence[ForecastRow]) -> Iterator[Block]:
     """Answer for all sizes, types and GPUs, with their times against one another, above what a reader may choose."""
     if len(rows) == 1 and len(rows[0].steps) == 1:
         return
@@ -153,7 +153,7 @@ def _first(rows: Sequence[Row]) -> Iterator[Block]:
     yield _on_pages(Heading("Try other sizes" if len(rows[0].steps) > 1 else "One by one"))
 
 
-def _against_sizes(rows: Sequence[Row]) -> Chart:
+def _against_sizes(rows: Sequence[ForecastRow]) -> Chart:
     """Draw the time against the size, a line for each type and GPU."""
 
     def draw() -> Mapping[str, Any]:
@@ -165,17 +165,17 @@ def _against_sizes(rows: Sequence[Row]) -> Chart:
     return Chart("times", draw, "Shortest time against the size; the tables hold the same data.", more)
 
 
-def _against_gpus(rows: Sequence[Row]) -> Bars:
+def _against_gpus(rows: Sequence[ForecastRow]) -> Bars:
     """Set types and GPUs against one another by their shortest time."""
     ordered = sorted(rows, key=_last_floor_s)
     longest, best = (_last_floor_s(ordered[end]) or 1.0 for end in (-1, 0))
     of_types = len({row.dtype for row in rows}) > 1
 
-    def bar(place: int, row: Row) -> Bar:
+    def bar(place: int, row: ForecastRow) -> Bar:
         result = row.steps[-1][1]
         typical = f"typically {duration(result.attainable.typical_s * 1e9)}, " if result.attainable else ""
         return Bar(
-            f"{_short(row)}{f', {row.dtype}' if of_types else ''}",
+            f"{_gpu_name(row)}{f', {row.dtype}' if of_types else ''}",
             str(place),
             duration(result.floor_s * 1e9),
             f"{significant(result.floor_s / best)}x",
@@ -193,14 +193,14 @@ def _on_pages(*blocks: Block) -> Columns:
     return Columns((blocks,))
 
 
-def _choice(rows: Sequence[Row]) -> Choice:
+def _choice(rows: Sequence[ForecastRow]) -> Choice:
     """Let a reader choose a size, a type and a GPU among the rows; each has its answer, its numbers and its plane."""
     steps = _chosen_steps(rows[0])
     shown = list(rows)
     if len(steps) * len(shown) > MAX_CHOICES:
         shown = sorted(rows, key=_last_floor_s)[: max(1, MAX_CHOICES // len(steps))]
     cases, controls = _cases(shown)
-    controls = (Control(*_sizes(rows[0], steps), slides=True), *controls)
+    controls = (Control(*_sizes_of_sweep(rows[0], steps), slides=True), *controls)
     kept = [i for i, control in enumerate(controls) if len(control.names) > 1]
 
     def key(*places: int | None) -> tuple[int | None, ...]:
@@ -211,45 +211,45 @@ def _choice(rows: Sequence[Row]) -> Choice:
     parts: list[tuple[tuple[int | None, ...], Document]] = []
     for i, (row, case) in enumerate(zip(shown, cases, strict=True)):
         parts += [(key(step, *case), (_answer(row, at),)) for step, at in enumerate(steps)]
-        parts.append((key(None, *case), tuple(_drawn(row, charts.get(i), alone=len(rows) == 1))))
+        parts.append((key(None, *case), tuple(_plane_blocks(row, charts.get(i), alone=len(rows) == 1))))
         parts += [(key(step, *case), tuple(_worked_out(row, at))) for step, at in enumerate(steps)]
     first = (len(steps) - 1, *cases[0])
     return Choice(tuple(controls[i] for i in kept), tuple(parts), tuple(first[i] for i in kept))
 
 
-def _chosen_steps(row: Row) -> list[int]:
+def _chosen_steps(row: ForecastRow) -> list[int]:
     """Choose the steps that a slider goes through: all, or as many at even distances, the last among them."""
     amount = len(row.steps)
     stride = -(-amount // MAX_CHOICES)
     return [*range((amount - 1) % stride, amount, stride)]
 
 
-def _last_floor_s(row: Row) -> float:
+def _last_floor_s(row: ForecastRow) -> float:
     return row.steps[-1][1].floor_s
 
 
-def _floor_name(rows: Sequence[Row]) -> str:
+def _floor_name(rows: Sequence[ForecastRow]) -> str:
     """Name the floor that no kernel beats, as tables do."""
     return "fused" if rows[0].operation.fused else "floor"
 
 
-def _cases(rows: Sequence[Row]) -> tuple[list[tuple[int, ...]], tuple[Control, ...]]:
+def _cases(rows: Sequence[ForecastRow]) -> tuple[list[tuple[int, ...]], tuple[Control, ...]]:
     """Give the place of each row among types and GPUs, or in one list where not each GPU has each type."""
     types = [*dict.fromkeys(row.dtype for row in rows)]
     gpus = [*dict.fromkeys(row.gpu.name for row in rows)]
     if len(rows) < len(types) * len(gpus):
-        names = tuple(f"{_short(row)}, {row.dtype}" for row in rows)
+        names = tuple(f"{_gpu_name(row)}, {row.dtype}" for row in rows)
         return [(i,) for i in range(len(rows))], (Control("GPU and type", names),)
     cases: list[tuple[int, ...]] = [(types.index(row.dtype), gpus.index(row.gpu.name)) for row in rows]
     return cases, (Control("Type", tuple(types)), Control("GPU", tuple(name.removeprefix("NVIDIA ") for name in gpus)))
 
 
-def _short(row: Row) -> str:
+def _gpu_name(row: ForecastRow) -> str:
     """Name a GPU without its maker."""
     return row.gpu.name.removeprefix("NVIDIA ")
 
 
-def _sizes(row: Row, steps: Sequence[int]) -> tuple[str, tuple[str, ...]]:
+def _sizes_of_sweep(row: ForecastRow, steps: Sequence[int]) -> tuple[str, tuple[str, ...]]:
     named = moving(row)
     alike = all(len({row.steps[at][0][name] for name in named}) == 1 for at in steps)
     if named and alike:
@@ -257,17 +257,17 @@ def _sizes(row: Row, steps: Sequence[int]) -> tuple[str, tuple[str, ...]]:
     return "Sizes", tuple(sizes_text(row, row.steps[at][0], brief=True) for at in steps)
 
 
-def _answer(row: Row, at: int) -> Paragraph:
+def _answer(row: ForecastRow, at: int) -> Paragraph:
     result = row.steps[at][1]
     return Paragraph(((Span("", result.regime), sentences.answer_at(result)),), "answer")
 
 
-def _worked_out(row: Row, at: int) -> Iterator[Block]:
+def _worked_out(row: ForecastRow, at: int) -> Iterator[Block]:
     """Work one step out in numbers; a composite operation has a line for each part, the longest first."""
     result = row.steps[at][1]
     worked = tuple((name, (text,), False) for name, text in sentences.derivation(row, at))
     yield Facts("Worked out", worked)
-    times = _times(result)
+    times = _listed_times(result)
     longest = max((seconds for _, seconds, _ in times), default=1.0)
     drawn = ((name, Span(f"{seconds / longest:.4f}", style), duration(seconds * 1e9)) for name, seconds, style in times)
     columns = Column("time"), Column("on one scale", fit="bar"), Column("takes", right=True)
@@ -275,10 +275,10 @@ def _worked_out(row: Row, at: int) -> Iterator[Block]:
     if result.parts:
         of_parts = (Column("part"), *(Column(name, right=True) for name in ("of the floor", "floor", "FLOP/B")))
         parts = sorted(result.parts, key=lambda part: -part.t_lower_s)
-        yield Table(of_parts, tuple(_part(part, result) for part in parts), label="Where the floor goes")
+        yield Table(of_parts, tuple(_part_row(part, result) for part in parts), label="Where the floor goes")
 
 
-def _times(result: Forecast) -> list[tuple[str, float, Style]]:
+def _listed_times(result: Forecast) -> list[tuple[str, float, Style]]:
     """List the times of a step that are counted, its floor, and what published kernels and the reader's take."""
     found: list[tuple[str, float | None, Style]] = [
         ("T math", result.t_math_s, "compute"),
@@ -297,14 +297,14 @@ def _times(result: Forecast) -> list[tuple[str, float, Style]]:
     return [(name, seconds, style) for name, seconds, style in found if seconds]
 
 
-def _part(part: Forecast, whole: Forecast) -> tuple[Words, ...]:
+def _part_row(part: Forecast, whole: Forecast) -> tuple[Words, ...]:
     share = part.t_lower_s / whole.t_lower_s if whole.t_lower_s else 0.0
     label = f"{part.count} x {part.label}" if part.count > 1 else part.label
     floor = duration(part.t_lower_s * 1e9)
     return Span(label, part.regime), percent(share), floor, significant(part.intensity)
 
 
-def _planes(rows: Sequence[Row], places: Sequence[Mapping[int, str]]) -> dict[int, Chart]:
+def _planes(rows: Sequence[ForecastRow], places: Sequence[Mapping[int, str]]) -> dict[int, Chart]:
     """Draw the rows that are fastest at the last size, by their number; all planes share their axes."""
     drawable = [i for i, row in enumerate(rows) if any(part.flop for _, one in row.steps for part in (one, *one.parts))]
     drawn = sorted(drawable, key=lambda i: _last_floor_s(rows[i]))[:MAX_PLANES]
@@ -319,7 +319,7 @@ def _planes(rows: Sequence[Row], places: Sequence[Mapping[int, str]]) -> dict[in
         from rooflens.report.plane.simple import plane_spec  # noqa: PLC0415 - only pages draw
 
         subtitle = (sentences.title([rows[i]]), "Predicted from dense peaks of the datasheet")
-        return plane_spec(replace(placed()[i], title=_short(rows[i]), subtitle=subtitle))
+        return plane_spec(replace(placed()[i], title=_gpu_name(rows[i]), subtitle=subtitle))
 
     about = "Roofline of {} for {} in {}; the tables hold the same data."
     return {
@@ -328,7 +328,7 @@ def _planes(rows: Sequence[Row], places: Sequence[Mapping[int, str]]) -> dict[in
     }
 
 
-def _drawn(row: Row, chart: Chart | None, *, alone: bool) -> Iterator[Block]:
+def _plane_blocks(row: ForecastRow, chart: Chart | None, *, alone: bool) -> Iterator[Block]:
     """Show the plane of a row, or say why it has none, and what its sweep says where that is not said above."""
     last = row.steps[-1][1]
     if chart:
@@ -343,7 +343,7 @@ def _drawn(row: Row, chart: Chart | None, *, alone: bool) -> Iterator[Block]:
         yield paragraph(sentences.answer(row))
 
 
-def _side_by_side(rows: Sequence[Row], lacking: Sequence[str]) -> Iterator[Block]:
+def _side_by_side(rows: Sequence[ForecastRow], lacking: Sequence[str]) -> Iterator[Block]:
     """List types and GPUs at the last size, the fastest first, and those that are left out."""
     if len(rows) > 1:
         columns = (
@@ -364,11 +364,11 @@ def _side_by_side(rows: Sequence[Row], lacking: Sequence[str]) -> Iterator[Block
         yield _on_pages(bullets([f"left out: {words}" for words in lacking]))
 
 
-def _gpu_cells(row: Row) -> tuple[Words, ...]:
+def _gpu_cells(row: ForecastRow) -> tuple[Words, ...]:
     last = row.steps[-1][1]
     changes = "; ".join(crossing_words(row, sizes, regime) for sizes, regime in row.crossings)
     return (
-        _short(row),
+        _gpu_name(row),
         row.dtype,
         resource_label(last.peak),
         si(last.peak_flop_per_s, "FLOP/s"),
@@ -381,11 +381,11 @@ def _gpu_cells(row: Row) -> tuple[Words, ...]:
     )
 
 
-def _method(rows: Sequence[Row]) -> Iterator[Block]:
+def _method(rows: Sequence[ForecastRow]) -> Iterator[Block]:
     """Say which peak was used and why, how FLOPs and bytes are counted, and what a forecast cannot know."""
     yield Heading("Which peak, and why", 3)
     for row in rows[:MAX_SOURCES]:
-        yield paragraph((strong(f"{_short(row)}, {row.dtype}."), f" {' '.join(sentences.peak_words(row))}"))
+        yield paragraph((strong(f"{_gpu_name(row)}, {row.dtype}."), f" {' '.join(sentences.peak_words(row))}"))
     yield Heading("Formula", 3)
     named = ("operation", "what it is", "FLOPs", "bytes to and from DRAM", "beside them")
     columns = tuple(Column(name, fit="wrap") for name in named)
@@ -399,7 +399,7 @@ def _method(rows: Sequence[Row]) -> Iterator[Block]:
     yield Heading("Sources of the roofs", 3)
     for row in rows[:MAX_SOURCES]:
         said = " ".join(f"{name} {value}: {source}." for name, value, source in sentences.sources(row))
-        yield paragraph((strong(f"{_short(row)}."), f" {said}"))
+        yield paragraph((strong(f"{_gpu_name(row)}."), f" {said}"))
     if published := sentences.published(rows):
         yield Heading("Published kernels", 3)
         yield paragraph(_ATTAINABLE)

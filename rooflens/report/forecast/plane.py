@@ -8,7 +8,7 @@ from math import isfinite, log10
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import Forecast, Row, forecast
+from rooflens.model.predict.forecast import Forecast, ForecastRow, forecast
 from rooflens.model.predict.forecast import moving as moving_sizes
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.report.plane.roofs import named_flat, named_slope
@@ -26,7 +26,7 @@ STEP_PART = 0.15
 """Area of a step's dot as a part of the largest; dots of parts grow with their share of the floor."""
 
 
-def planes(rows: Sequence[Row], places: Sequence[Mapping[int, str]] = ()) -> tuple[Drawn, ...]:
+def planes(rows: Sequence[ForecastRow], places: Sequence[Mapping[int, str]] = ()) -> tuple[Drawn, ...]:
     """Place each row; all planes share their axes, so that GPUs can be compared by eye.
 
     Args:
@@ -42,13 +42,13 @@ def _ridges(plane: Drawn) -> Iterator[At]:
     yield from ((flat.peak / slope.peak, flat.peak) for flat in plane.flats for slope in plane.slopes)
 
 
-def _plane(row: Row, places: Mapping[int, str]) -> Drawn:
+def _plane(row: ForecastRow, places: Mapping[int, str]) -> Drawn:
     result = row.steps[-1][1]
     is_composite = len(row.steps) == 1 and bool(result.parts)
-    dots = _parts(result) if is_composite else _steps(row)
+    dots = _part_dots(result) if is_composite else _step_dots(row)
     crossings = [] if is_composite else [dot for sizes, _ in row.crossings if (dot := _crossing(row, sizes))]
     walked = sorted([*dots, *crossings], key=lambda dot: dot.x) if len(row.steps) > 1 else []
-    measured = _measured(row)
+    measured = _measured_dots(row)
     slope = result.bandwidth_bytes_per_s
     return Drawn(
         title="",
@@ -71,12 +71,12 @@ def _is_placed(result: Forecast) -> bool:
     return bool(result.roof_flop_per_s) and result.intensity > 0 and isfinite(result.intensity)
 
 
-def _steps(row: Row) -> tuple[Dot, ...]:
+def _step_dots(row: ForecastRow) -> tuple[Dot, ...]:
     """Place the steps that keep apart, both ends among them; the ends are named."""
     placed = [(sizes, result) for sizes, result in row.steps if _is_placed(result)]
     chosen: list[Dot] = []
     for at, (sizes, result) in enumerate(placed):
-        dot = _dot(row, sizes, result)
+        dot = _forecast_dot(row, sizes, result)
         if at in {0, len(placed) - 1} or _decades_apart(chosen[-1], dot) >= APART_DECADES:
             chosen.append(dot)
     if len(chosen) > 1 and _decades_apart(chosen[0], chosen[-1]) < APART_DECADES:
@@ -88,7 +88,7 @@ def _steps(row: Row) -> tuple[Dot, ...]:
     return (first, *others)
 
 
-def _parts(whole: Forecast) -> tuple[Dot, ...]:
+def _part_dots(whole: Forecast) -> tuple[Dot, ...]:
     """Place the parts of a composite operation, the longest named; area is their share of the floor."""
     placed = sorted((part for part in whole.parts if _is_placed(part)), key=lambda part: -part.t_lower_s)
     longest_s = (placed[0].t_lower_s if placed else 0.0) or 1.0
@@ -99,7 +99,7 @@ def _parts(whole: Forecast) -> tuple[Dot, ...]:
             part.regime,
             part.label,
             part=part.t_lower_s / longest_s,
-            facts=_facts(part),
+            facts=_forecast_facts(part),
         )
         for part in placed
     ]
@@ -109,14 +109,19 @@ def _parts(whole: Forecast) -> tuple[Dot, ...]:
     return tuple(dots)
 
 
-def _dot(row: Row, sizes: Mapping[str, int], result: Forecast) -> Dot:
+def _forecast_dot(row: ForecastRow, sizes: Mapping[str, int], result: Forecast) -> Dot:
     name = sizes_text(row, sizes) if len(row.steps) > 1 and moving_sizes(row) else row.operation.name
     return Dot(
-        result.intensity, result.roof_flop_per_s or 0.0, result.regime, name, part=STEP_PART, facts=_facts(result)
+        result.intensity,
+        result.roof_flop_per_s or 0.0,
+        result.regime,
+        name,
+        part=STEP_PART,
+        facts=_forecast_facts(result),
     )
 
 
-def _facts(result: Forecast) -> dict[str, str]:
+def _forecast_facts(result: Forecast) -> dict[str, str]:
     return {
         "Regime": BOUND_LABELS[result.regime],
         "Intensity": fmt.intensity(result.intensity),
@@ -126,16 +131,16 @@ def _facts(result: Forecast) -> dict[str, str]:
     }
 
 
-def _crossing(row: Row, sizes: Mapping[str, int]) -> Dot | None:
+def _crossing(row: ForecastRow, sizes: Mapping[str, int]) -> Dot | None:
     """Place the sizes from which the regime is another one; None if they have no place."""
     result = forecast(row.operation, sizes, row.dtype, row.gpu, row.options)
     if not _is_placed(result):
         return None
     said = crossing_words(row, sizes, result.regime)
-    return replace(_dot(row, sizes, result), name=said, label=said)
+    return replace(_forecast_dot(row, sizes, result), name=said, label=said)
 
 
-def _measured(row: Row) -> list[Dot]:
+def _measured_dots(row: ForecastRow) -> list[Dot]:
     """Place the measured rate, and the roof above it."""
     result = row.steps[0][1]
     if not result.measured_s or not _is_placed(result):
@@ -145,7 +150,7 @@ def _measured(row: Row) -> list[Dot]:
     return [Dot(result.intensity, rate, "unknown", said, label=said), Dot(result.intensity, top, "", "")]
 
 
-def _pipes(row: Row) -> tuple[tuple[str, float], ...]:
+def _pipes(row: ForecastRow) -> tuple[tuple[str, float], ...]:
     """List the FLOP pipes by peak, highest first; pipes of equal peak share the first name."""
     last = row.steps[-1][1]
     results: Iterable[Forecast] = [last, *last.parts]
@@ -153,5 +158,5 @@ def _pipes(row: Row) -> tuple[tuple[str, float], ...]:
     return tuple((key, peak) for peak, key in sorted(peaks.items(), reverse=True))
 
 
-def _decades_apart(one: Dot, other: Dot) -> float:
-    return max(abs(log10(one.x / other.x)), abs(log10(one.y / other.y)))
+def _decades_apart(dot: Dot, other: Dot) -> float:
+    return max(abs(log10(dot.x / other.x)), abs(log10(dot.y / other.y)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import Row, moving
+from rooflens.model.predict.forecast import ForecastRow, moving
 from rooflens.report.plane.later import alt
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import Spec, unchecked
@@ -24,7 +24,7 @@ MOST_DRAWN = 60
 
 
 @unchecked
-def times_spec(rows: Sequence[Row]) -> Spec:
+def times_spec(rows: Sequence[ForecastRow]) -> Spec:
     """Specify the chart for Vega-Lite."""
     lines = [point for place, row in enumerate(rows) for point in _points(row, place, rows)]
     amounts = [point["size"] for point in lines]
@@ -63,7 +63,7 @@ def times_spec(rows: Sequence[Row]) -> Spec:
 _TIPS = {"line": "GPU and type", "at": "Size", "words": "Floor", "usually": "Typical", "limit": "Limited by"}
 
 
-def _points(row: Row, place: int, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+def _points(row: ForecastRow, place: int, rows: Sequence[ForecastRow]) -> Iterator[dict[str, Any]]:
     names = moving(row)
     several = len({one.dtype for one in rows}) > 1
     stride = -(-len(row.steps) // MOST_DRAWN)
@@ -86,7 +86,7 @@ def _points(row: Row, place: int, rows: Sequence[Row]) -> Iterator[dict[str, Any
         }
 
 
-def _sizes_axis(row: Row, amounts: Sequence[int]) -> alt.X:
+def _sizes_axis(row: ForecastRow, amounts: Sequence[int]) -> alt.X:
     named = " = ".join(moving(row))
     known = sorted(set(amounts))
     scale = alt.Scale(type="log", domain=[known[0] / AIR, known[-1] * AIR], nice=False)

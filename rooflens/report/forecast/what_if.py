@@ -10,7 +10,7 @@ from rooflens.report.data import json_text
 from rooflens.report.document import SPARE, Column, Document, Table, Words, bullets, code, few, paragraph
 from rooflens.report.words.worth import worth_words
 
-_COLUMNS = (
+_WHAT_IF_COLUMNS = (
     Column("kernel", fit="name", least=18, most=48),
     Column("on"),
     Column("type", worth=SPARE),
@@ -19,10 +19,10 @@ _COLUMNS = (
     Column("gain", right=True),
     Column("limited by"),
 )
-_NAMED = 5
+_KERNELS_NAMED = 5
 """Most kernels to name with a reason why nothing can be said."""
 
-_HOW = (
+_WHAT_IF_NOTE = (
     "FLOPs and DRAM bytes are those measured; GPUs are represented by their datasheets: dense peaks at the boost "
     "clock. The estimate keeps the kernel's distance from the longer of FLOP / peak and bytes / bandwidth. Caches may "
     "change the bytes, and a kernel built for another GPU may not reach its peak."
@@ -37,7 +37,7 @@ def what_if_document(answers: Sequence[WhatIf]) -> Document:
     """Tabulate the answers, say why some kernels have none, and how they are worked out."""
     rows: list[tuple[Words, ...]] = [
         (
-            _name(one),
+            _kernel_words(one),
             one.gpu.id,
             one.dtype or "as measured",
             duration(one.measured_ns),
@@ -55,15 +55,15 @@ def what_if_document(answers: Sequence[WhatIf]) -> Document:
     for one in answers:
         if words := worth_words(one):
             worth.setdefault(words, {})[one.kernel.shown] = None
-    answered = bullets([(*few([*map(code, names)], _NAMED), f": {words}") for words, names in worth.items()])
-    said = bullets([(*few([*map(code, names)], _NAMED), f": {reason}") for reason, names in unsaid.items()])
-    how = paragraph(_HOW, *([_TYPES] if any(one.dtype for one in answers) else []))
-    return (Table(_COLUMNS, tuple(rows)), *((answered,) if worth else ()), *((said,) if unsaid else ()), how)
+    answered = bullets([(*few([*map(code, names)], _KERNELS_NAMED), f": {words}") for words, names in worth.items()])
+    said = bullets([(*few([*map(code, names)], _KERNELS_NAMED), f": {reason}") for reason, names in unsaid.items()])
+    how = paragraph(_WHAT_IF_NOTE, *([_TYPES] if any(one.dtype for one in answers) else []))
+    return (Table(_WHAT_IF_COLUMNS, tuple(rows)), *((answered,) if worth else ()), *((said,) if unsaid else ()), how)
 
 
-def _name(one: WhatIf) -> Words:
-    launches = one.kernel.launch_count
-    return code(one.kernel.shown), f" x{launches:,}" if launches > 1 else ""
+def _kernel_words(what_if: WhatIf) -> Words:
+    launches = what_if.kernel.launch_count
+    return code(what_if.kernel.shown), f" x{launches:,}" if launches > 1 else ""
 
 
 def what_if_json(answers: Sequence[WhatIf]) -> str:

@@ -34,7 +34,7 @@ TEXTS_KEPT = 4096
 """Texts that are made safe once: names of units, columns and kernels recur in every table."""
 
 _TAGS = {"strong": "b", "dim": "small"}
-_KINDS = {"keep": "nowrap", "name": "label", "prose": "prose"}
+_CELL_CLASSES = {"keep": "nowrap", "name": "label", "prose": "prose"}
 """How cells of a column give way -> their class."""
 
 
@@ -79,7 +79,7 @@ def _styled(span: Span) -> Styled:
     return Styled(span.style if span.style in LOOKS else _TAGS.get(span.style, ""), pieces, span.link)
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A cell of a table.
 
     Attributes:
@@ -111,7 +111,7 @@ class Grid(NamedTuple):
     label: str
     stacks: bool
     heads: tuple[tuple[str, str, str], ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     marks: tuple[str, ...]
     within: tuple[int, ...]
     notes: Document
@@ -141,11 +141,11 @@ class Room:
         return Grid(
             label=table.label or plain(table.title) or "Table",
             stacks=stacks,
-            heads=tuple((_kind(column), column.heading, column.about) for column in columns),
+            heads=tuple((_cell_class(column), column.heading, column.about) for column in columns),
             rows=tuple(
-                (Cell("th", "", row[0], span=len(columns)),)
+                (TableCell("th", "", row[0], span=len(columns)),)
                 if table.is_across(row)
-                else tuple(_cells(columns, row, labelled=stacks))
+                else tuple(_row_cells(columns, row, labelled=stacks))
                 for row in rows
             ),
             marks=table.marks or ("",) * len(rows),
@@ -154,25 +154,25 @@ class Room:
         )
 
 
-def _kind(column: Column) -> str:
-    return "n" if column.right else _KINDS.get(column.fit, "")
+def _cell_class(column: Column) -> str:
+    return "n" if column.right else _CELL_CLASSES.get(column.fit, "")
 
 
-def _cells(columns: Sequence[Column], row: Sequence[Words], *, labelled: bool) -> Iterator[Cell]:
+def _row_cells(columns: Sequence[Column], row: Sequence[Words], *, labelled: bool) -> Iterator[TableCell]:
     """Lay a row out; where a telephone stacks its cells each has its heading."""
     for i, (column, words) in enumerate(zip(columns, row, strict=True)):
         tag, label = "td" if i else "th", column.heading if labelled and i else ""
         if column.fit == "bar" and i:
             (share,) = spans(words)
-            yield Cell(tag, "drawn", "", label, bar=(float(share.text), share.style))
+            yield TableCell(tag, "drawn", "", label, bar=(float(share.text), share.style))
         elif column.fit == "name" and len(whole := plain(words)) > NAME_WIDTH:
             cut: Words = tuple(
                 replace(span, text=cut_middle(span.text, NAME_WIDTH)) if span.style == "code" else span
                 for span in spans(words)
             )
-            yield Cell(tag, _kind(column), cut, label, cut_middle(whole, TITLE_WIDTH))
+            yield TableCell(tag, _cell_class(column), cut, label, cut_middle(whole, TITLE_WIDTH))
         else:
-            yield Cell(tag, _kind(column), words, label)
+            yield TableCell(tag, _cell_class(column), words, label)
 
 
 def untitled(folded: Folded) -> Document:

@@ -12,7 +12,7 @@ from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of, is_open
 FONT = '-apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif'
 
 
-class Look(Struct, frozen=True):
+class ClassLook(Struct, frozen=True):
     """How one verdict class is drawn; shape carries the same meaning as colour.
 
     Attributes:
@@ -29,15 +29,15 @@ class Look(Struct, frozen=True):
 
 
 _LOOKS = {
-    "memory": Look("#0072B2", "#56A8DE", "circle", "M6 1.5a4.5 4.5 0 1 0 .01 0z"),
-    "compute": Look("#D55E00", "#F28A4B", "square", "M2 2h8v8H2z"),
-    "latency": Look("#CC79A7", "#E3A3C6", "triangle-up", "M6 1.4 11 10.4H1z"),
-    "overhead": Look("#E69F00", "#F5C04E", "diamond", "M6 .8 11.2 6 6 11.2 .8 6z"),
-    "balanced": Look("#009E73", "#46C79F", "cross", "M4.3 1.2h3.4v3.1h3.1v3.4H7.7v3.1H4.3V7.7H1.2V4.3h3.1z"),
-    "unknown": Look("#8A8A8A", "#A6ABB1", "circle", "M6 1.5a4.5 4.5 0 1 0 .01 0z"),
-    "communication": Look("#009E73", "#46C79F", "triangle-down", "M6 10.6 1 1.6H11z"),
+    "memory": ClassLook("#0072B2", "#56A8DE", "circle", "M6 1.5a4.5 4.5 0 1 0 .01 0z"),
+    "compute": ClassLook("#D55E00", "#F28A4B", "square", "M2 2h8v8H2z"),
+    "latency": ClassLook("#CC79A7", "#E3A3C6", "triangle-up", "M6 1.4 11 10.4H1z"),
+    "overhead": ClassLook("#E69F00", "#F5C04E", "diamond", "M6 .8 11.2 6 6 11.2 .8 6z"),
+    "balanced": ClassLook("#009E73", "#46C79F", "cross", "M4.3 1.2h3.4v3.1h3.1v3.4H7.7v3.1H4.3V7.7H1.2V4.3h3.1z"),
+    "unknown": ClassLook("#8A8A8A", "#A6ABB1", "circle", "M6 1.5a4.5 4.5 0 1 0 .01 0z"),
+    "communication": ClassLook("#009E73", "#46C79F", "triangle-down", "M6 10.6 1 1.6H11z"),
 }
-LOOKS: Mapping[str, Look] = {
+LOOKS: Mapping[str, ClassLook] = {
     **{shown: _LOOKS[bound_of(shown)] for shown in SHOWN_CLASSES},
     "communication": _LOOKS["communication"],
 }

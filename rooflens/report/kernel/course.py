@@ -32,7 +32,7 @@ _A_PART = 0.005
 """A shorter phase is noise."""
 
 
-class Line(Struct, frozen=True):
+class CourseLine(Struct, frozen=True):
     """One unit over the run.
 
     Attributes:
@@ -72,7 +72,7 @@ class Course(Struct, frozen=True):
 
     width: int
     duration_ns: float
-    lines: tuple[Line, ...]
+    lines: tuple[CourseLine, ...]
     warps: str
     plateau: Band | None
     words: str
@@ -98,23 +98,23 @@ def course(series: Series, analysis: Analysis) -> Course:
     return Course(
         width=_WIDTH,
         duration_ns=duration_ns,
-        lines=tuple(_line(name, share, gpu, leads=name == lead) for name, share in drawn.items()),
+        lines=tuple(_course_line(name, share, gpu, leads=name == lead) for name, share in drawn.items()),
         warps=_area(warps),
         plateau=None if phases is None else Band(_x(phases.ramp), _x(phases.plateau)),
-        words=_words(columns, phases, duration_ns, gpu),
+        words=_course_words(columns, phases, duration_ns, gpu),
         sentence=_sentence(phases, gpu),
         path=_roofline_path(analysis),
         doubt=_doubt(analysis, units.get("dram", ())),
         idle=tuple(resource_label(name, gpu) for name in units if name not in drawn),
         columns=tuple(columns),
-        rows=tuple(_rows(columns, samples, duration_ns)),
+        rows=tuple(_course_rows(columns, samples, duration_ns)),
     )
 
 
-def _line(name: str, share: Sequence[float | None], gpu: str | None, *, leads: bool) -> Line:
+def _course_line(name: str, share: Sequence[float | None], gpu: str | None, *, leads: bool) -> CourseLine:
     dashes = {**_MEMORY_DASHES, **_PIPE_DASHES}
     kind = "memory" if name in _MEMORY_DASHES else "compute" if name in _PIPE_DASHES else "other"
-    return Line(resource_label(name, gpu), kind, dashes.get(name, ""), leads, _path(share))
+    return CourseLine(resource_label(name, gpu), kind, dashes.get(name, ""), leads, _path(share))
 
 
 def _x(part: float) -> int:
@@ -123,7 +123,7 @@ def _x(part: float) -> int:
 
 def _points(share: Sequence[float | None]) -> list[tuple[int, int] | None]:
     """Place the samples, or the means of neighbours where there are many, at the middle of their time."""
-    parts = _parts(share, min(MOST_POINTS, len(share)))
+    parts = _course_parts(share, min(MOST_POINTS, len(share)))
     means = [_mean(part) for part in parts]
     return [
         None if mean is None else (_x((i + 0.5) / len(means)), round(100 * (1 - min(1.0, mean))))
@@ -149,16 +149,16 @@ def _area(share: Sequence[float | None]) -> str:
     return f"M0 100L0 {points[0][1]}{line}L{_WIDTH} {points[-1][1]}V100z"
 
 
-def _rows(
+def _course_rows(
     columns: Mapping[str, Sequence[float | None]], samples: int, duration_ns: float
 ) -> Iterator[tuple[float, tuple[float | None, ...]]]:
     count = min(TABLE_ROWS, samples)
-    parts = [_parts(share, count) for share in columns.values()]
+    parts = [_course_parts(share, count) for share in columns.values()]
     for i in range(count):
         yield duration_ns * i / count, tuple(_mean(part[i]) for part in parts)
 
 
-def _parts(share: Sequence[float | None], count: int) -> list[Sequence[float | None]]:
+def _course_parts(share: Sequence[float | None], count: int) -> list[Sequence[float | None]]:
     """Cut samples into parts of about equal length, none empty."""
     cuts = [round(i * len(share) / count) for i in range(count + 1)]
     return [share[start:end] for start, end in pairwise(cuts)]
@@ -169,7 +169,7 @@ def _mean(share: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _words(
+def _course_words(
     columns: Mapping[str, Sequence[float | None]], phases: Phases | None, duration_ns: float, gpu: str | None
 ) -> str:
     means = (f"{name} {fmt.percent(_mean(share))}" for name, share in columns.items())

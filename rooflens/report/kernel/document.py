@@ -74,7 +74,7 @@ from rooflens.report.words.how_it_runs import (
 from rooflens.report.words.kernel import file_of, plain, shares, short_name
 from rooflens.report.words.labels import flag_label
 from rooflens.report.words.program import in_program_lines
-from rooflens.report.words.ruled_out import hardly_one, is_symptom, not_measured, ruled_out, symptoms
+from rooflens.report.words.ruled_out import is_symptom, minor_causes, not_measured, ruled_out, symptoms
 from rooflens.report.words.verdict import evidence_lines, unmeasured_words, verdict_head, verdict_sentence
 from rooflens.report.words.worth import best_in_type, worth_words
 from rooflens.report.writers.markdown import to_markdown
@@ -84,7 +84,7 @@ LEAST_COST = 0.02
 """Of the time: less is within what runs differ by."""
 RULES_SHOWN = 3
 
-_NAME_WIDTH = 200
+_FULL_NAME_WIDTH = 200
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 
 
@@ -144,7 +144,7 @@ def verdict_document(analysis: Analysis) -> Document:
 
 def finding_document(finding: Finding) -> Document:
     """Make the blocks of one finding: title, numbers and move."""
-    return (paragraph(_finding(finding, None), f"{fmt.sentence_case(plain(finding.move))}."),)
+    return (paragraph(_finding_words(finding, None), f"{fmt.sentence_case(plain(finding.move))}."),)
 
 
 def answer(view: KernelView) -> Document:
@@ -158,7 +158,7 @@ def answer(view: KernelView) -> Document:
 def evidence(view: KernelView) -> Document:
     """Say why, what that costs, what is ruled out, and with which counters each of this can be checked."""
     open_parts = tuple(part for make in (_findings, _costs, _ruled_out, _doubts) if (part := make(view)))
-    parts = (_running(view), _course(view), busy_units(view.analysis), _more(view), _nvidia(view), _origin(view))
+    parts = (_running(view), _course(view), busy_units(view.analysis), _more_tables(view), _nvidia(view), _origin(view))
     rest = tuple(block for part in parts for block in part)
     folded = (Folded("Counters, course of the run, NVIDIA's rules, full name", rest, on_text=False),) if rest else ()
     return (*((Panels(open_parts),) if open_parts else ()), *view.predicted, *folded)
@@ -169,7 +169,7 @@ def title(view: KernelView) -> Document:
     report, analysis = view.report, view.analysis
     return (
         Heading(code(short_name(analysis.short_name)), 1),
-        facts(_result(view), plain(_time(report, analysis)), *_launched(view)),
+        facts(_result_words(view), plain(_time_words(report, analysis)), *_launched(view)),
     )
 
 
@@ -195,9 +195,9 @@ def _sums(launches: int, in_program: InProgram | None, *, sums_up: bool) -> str:
     return f"The median one of {launches:,} launches: their time is the sum; everything else is this launch's own."
 
 
-def _time(report: AnalyzedReport, analysis: Analysis) -> str:
+def _time_words(report: AnalyzedReport, analysis: Analysis) -> str:
     """Write a kernel's time, and the share of GPU time that all launches of its name take."""
-    alike = _alike(report, analysis)
+    alike = _launches_of_name(report, analysis)
     total_ns, all_ns = total_ns_of(report.analyses), total_ns_of(alike)
     launches = sum(one.launches for one in alike)
     share = f"{fmt.percent(all_ns / total_ns)} of the report's GPU time" if total_ns else "share of GPU time not known"
@@ -210,13 +210,13 @@ def _time(report: AnalyzedReport, analysis: Analysis) -> str:
     return f"{fmt.duration(analysis.kernel.duration_ns)}, {share}"
 
 
-def _alike(report: AnalyzedReport, analysis: Analysis) -> list[Analysis]:
+def _launches_of_name(report: AnalyzedReport, analysis: Analysis) -> list[Analysis]:
     return [one for one in report.analyses if one.kernel.name == analysis.kernel.name and not one.kernel.failed]
 
 
-def _span(view: KernelView) -> str:
+def _span_words(view: KernelView) -> str:
     """Say that a time is that of one launch, where the kernel has several; a sum says how many these are."""
-    launches = view.launches or sum(one.launches for one in _alike(view.report, view.analysis))
+    launches = view.launches or sum(one.launches for one in _launches_of_name(view.report, view.analysis))
     return A_LAUNCH if launches > 1 else ""
 
 
@@ -272,7 +272,12 @@ def numbers(view: KernelView) -> Document:
 
 
 def _numbers(view: KernelView, *, has_gain: bool = True) -> tuple[str, ...]:
-    analysis, verdict, limit, span = view.analysis, view.analysis.verdict, view.analysis.verdict.limit, _span(view)
+    analysis, verdict, limit, span = (
+        view.analysis,
+        view.analysis.verdict,
+        view.analysis.verdict.limit,
+        _span_words(view),
+    )
     gain = best_gain_words(verdict, analysis.kernel.duration_ns, span) if has_gain else ""
     which = f"move {verdict.moves.index(verdict.best) + 1}" if verdict.best in verdict.moves[1:] else "first move"
     words = ", ".join(filter(None, (f"{which}: {gain}" if gain else "", limit_factor_words(verdict))))
@@ -347,7 +352,7 @@ def _running(view: KernelView) -> Document:
     return (Heading("How it runs"), bullets(lines)) if lines else ()
 
 
-def _more(view: KernelView) -> Document:
+def _more_tables(view: KernelView) -> Document:
     """Tabulate what texts say in a line: waits, opcodes, and the occupancy of other launches."""
     kernel = view.analysis.kernel
     curves = tuple(occupancy_curve(curve) for curve in occupancy_curves(kernel) if curve.better)
@@ -385,7 +390,7 @@ def _findings(view: KernelView) -> Document:
     asked = {move.finding for move in analysis.verdict.moves}
     items = tuple(
         Item(
-            _finding(one, analysis.kernel.inside),
+            _finding_words(one, analysis.kernel.inside),
             () if one.id in asked else (f"{fmt.sentence_case(plain(one.move))}.",),
         )
         for one in costing(analysis)
@@ -416,7 +421,7 @@ def _costs(view: KernelView) -> Document:
         )
         for finding, cost in known
     )
-    names = ("of the time", "proven", f"time{_span(view)}", "sure")
+    names = ("of the time", "proven", f"time{_span_words(view)}", "sure")
     columns = (Column("waste", fit="prose", least=24), *(Column(name, right=True) for name in names))
     waits = sum(1 for _, cost in known if not cost.low)
     shared = paragraph("Unproven ones share the same waiting.") if waits > 1 else ()
@@ -448,12 +453,12 @@ def _minor(analysis: Analysis) -> Iterator[str]:
     for finding in rest[:NOTES_SHOWN]:
         number = shown(finding, analysis.kernel.inside).numbers[:1]
         yield f"{finding.title} ({number[0]})" if number else finding.title
-    yield from hardly_one(analysis)
+    yield from minor_causes(analysis)
     if len(rest) > NOTES_SHOWN:
         yield f"{len(rest) - NOTES_SHOWN} more"
 
 
-def _finding(finding: Finding, inside: Inside | None) -> Words:
+def _finding_words(finding: Finding, inside: Inside | None) -> Words:
     """Write a finding in full: title, gain, its numbers with their counters, and its places."""
     said = shown(finding, inside)
     gain = f", {said.gain}" if said.gain else ""
@@ -478,7 +483,7 @@ def _follows(source: str, later: Sequence[str]) -> bool:
 def _moves(view: KernelView) -> Document:
     """List the moves, each with its gain alone and the counter that would confirm it."""
     analysis = view.analysis
-    lines = tuple(_move(move, analysis, _span(view)) for move in analysis.verdict.moves)
+    lines = tuple(_move(move, analysis, _span_words(view)) for move in analysis.verdict.moves)
     if not lines:
         return ()
     family = family_page(analysis.kernel.function_name)
@@ -544,16 +549,16 @@ def _origin(view: KernelView) -> Document:
     """Say which result of which report it is, and its whole name; a text has that only if its heading is shorter."""
     kernel = view.analysis.kernel
     full = fmt.plain_name(kernel.name).strip()
-    cut: Words = ("Full name: ", code(fmt.cut_middle(full, _NAME_WIDTH)))
+    cut: Words = ("Full name: ", code(fmt.cut_middle(full, _FULL_NAME_WIDTH)))
     named = () if full in {"", short_name(view.analysis.short_name)} else (Paragraph((cut,), "note"),)
     process = f"; process {kernel.process}" if kernel.process else ""
     other = f"On another GPU: `rooflens predict --from REPORT --kernel {view.analysis.key} --gpu h100-sxm`."
-    lines: tuple[Words, ...] = (*_result(view), process), "" if kernel.failed else other
+    lines: tuple[Words, ...] = (*_result_words(view), process), "" if kernel.failed else other
     below = Paragraph(tuple(line for line in lines if line), "note")
     return (OnPage((Paragraph((code(kernel.name),), "full-name"), below), named),)
 
 
-def _result(view: KernelView) -> tuple[str | Span, ...]:
+def _result_words(view: KernelView) -> tuple[str | Span, ...]:
     analysis = view.analysis
     kernel, clock = analysis.kernel, analysis.kernel.counters.get("sm_clock_hz")
     machine = (

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.records import Analysis
-from rooflens.model.roofline.traffic import Flow, Link, Traffic, find_links
+from rooflens.model.roofline.traffic import Flow, Traffic, TrafficLink, find_links
 from rooflens.model.roofline.unit_names import resource_label
 
 WIDTH = 352
@@ -25,7 +25,7 @@ _AIR, _BESIDE = 4, 10
 """From an arrow to the boxes, and to its words."""
 
 
-class Box(Struct, frozen=True):
+class MemoryBox(Struct, frozen=True):
     """One part of the memory.
 
     Attributes:
@@ -67,7 +67,7 @@ class MemoryChart(Struct, frozen=True):
 
     width: int
     height: int
-    boxes: tuple[Box, ...]
+    boxes: tuple[MemoryBox, ...]
     arrows: tuple[Arrow, ...]
     words: str
 
@@ -78,7 +78,7 @@ class _Part(Struct, frozen=True):
     name: str
     share: float | None
     hits: float | None
-    link: Link
+    link: TrafficLink
 
 
 def memory_chart(analysis: Analysis, traffic: Traffic, *, apart: bool = True) -> MemoryChart | None:
@@ -86,13 +86,13 @@ def memory_chart(analysis: Analysis, traffic: Traffic, *, apart: bool = True) ->
 
     `apart` separates reads from writes; launches that differ have no sums of these.
     """
-    near, far = _parts(analysis, traffic, apart=apart)
+    near, far = _memory_parts(analysis, traffic, apart=apart)
     parts = (*near, *far)
     flows = [flow for part in parts for flow in part.link.flows]
     if len(parts) < 2 or all(flow.amount_bytes is None for flow in flows):
         return None
     count = analysis.kernel.counters.get("sm_count")
-    boxes = [Box(0, 0, WIDTH, _LOW_BOX, fmt.count(round(count), "SM") if count else "SMs")]
+    boxes = [MemoryBox(0, 0, WIDTH, _LOW_BOX, fmt.count(round(count), "SM") if count else "SMs")]
     arrows: list[Arrow] = []
     y = _LOW_BOX
     for row in (near, *((part,) for part in far)):
@@ -108,7 +108,7 @@ def memory_chart(analysis: Analysis, traffic: Traffic, *, apart: bool = True) ->
     )
 
 
-def _parts(analysis: Analysis, traffic: Traffic, *, apart: bool) -> tuple[list[_Part], list[_Part]]:
+def _memory_parts(analysis: Analysis, traffic: Traffic, *, apart: bool) -> tuple[list[_Part], list[_Part]]:
     """Return the levels beside the SMs, and those beyond."""
     links, gpu = find_links(analysis, apart=apart), analysis.kernel.gpu
     levels = (
@@ -125,15 +125,15 @@ def _parts(analysis: Analysis, traffic: Traffic, *, apart: bool) -> tuple[list[_
     return [known[name] for name in ("l1", "smem") if name in known], [known[n] for n in ("l2", "dram") if n in known]
 
 
-def _box(part: _Part, column: int, columns: int, y: int) -> Box:
+def _box(part: _Part, column: int, columns: int, y: int) -> MemoryBox:
     width = _HALF if columns > 1 else WIDTH
     share = "" if part.share is None else f"{fmt.percent(part.share)} busy"
     hits = "" if part.hits is None else f"{fmt.percent(part.hits)} of sectors hit"
     busy = round(width * min(1.0, part.share or 0.0))
-    return Box(column * (WIDTH - _HALF), y, width, _BOX, part.name, busy, share, hits)
+    return MemoryBox(column * (WIDTH - _HALF), y, width, _BOX, part.name, busy, share, hits)
 
 
-def _arrows(link: Link, x: int, y: int) -> Iterator[Arrow]:
+def _arrows(link: TrafficLink, x: int, y: int) -> Iterator[Arrow]:
     """Draw reads upwards on the left, writes downwards on the right, and mixed traffic as one arrow."""
     if link.both is not None:
         yield _arrow(link.both, x, y, up=True, down=True)

@@ -64,7 +64,7 @@ def opinion(analysis: Analysis) -> Opinion | None:
     same = agrees(bottleneck, verdict, analysis.levels["l1"])
     headline = _headline(bottleneck, verdict, analysis.kernel.gpu, same=same) if bottleneck else ""
     sides = counters.get("sol_compute"), counters.get("sol_memory")
-    note = _note(analysis.nvidia, sides, are_ours="sol_pair_only" in analysis.flags)
+    note = _nvidia_note(analysis.nvidia, sides, are_ours="sol_pair_only" in analysis.flags)
     if not (headline or note or ran):
         return None
     messages = dict.fromkeys(_message(rule) for rule in sorted(ran, key=_promise, reverse=True))
@@ -93,7 +93,7 @@ def _ours(verdict: Verdict, gpu: str | None) -> str:
     return f"{label}, because {verdict.cause}" if verdict.cause else label
 
 
-def _note(nvidia: Nvidia, sides: tuple[float | None, float | None], *, are_ours: bool) -> str:
+def _nvidia_note(nvidia: Nvidia, sides: tuple[float | None, float | None], *, are_ours: bool) -> str:
     """Say the per cents that NVIDIA's rules state: of the peaks, and of the sides compute and memory."""
     floats = (("FP32", nvidia.fp32_pct_of_peak), ("FP64", nvidia.fp64_pct_of_peak))
     peaks = ", ".join(f"{fmt.given_percent(pct)} of the {name} peak" for name, pct in floats if pct is not None)
@@ -112,7 +112,7 @@ def _promise(rule: Rule) -> tuple[float, float]:
 
 
 def _message(rule: Rule) -> Message:
-    title = rule.title or _words(rule.identifier)
+    title = rule.title or _spaced(rule.identifier)
     return Message(title, plain_message(rule.message), _estimate(rule))
 
 
@@ -128,6 +128,6 @@ def plain_message(message: str) -> str:
     return " ".join(_MARKUP.sub(lambda match: match[1].rpartition(":")[2], message).split())
 
 
-def _words(identifier: str) -> str:
+def _spaced(identifier: str) -> str:
     """Turn `CPIStall` into `CPI Stall`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", identifier)

@@ -20,7 +20,7 @@ _TITLES: Mapping[Property, str] = {
 _NOUNS: Mapping[Property, str] = {"registers": "register", "block size": "thread"}
 
 
-class Dot(Struct, frozen=True):
+class CurveDot(Struct, frozen=True):
     """A place on the drawing."""
 
     x: int
@@ -40,8 +40,8 @@ class OccupancyCurve(Struct, frozen=True):
 
     title: str
     path: str
-    now: Dot
-    better: Dot | None
+    now: CurveDot
+    better: CurveDot | None
     most: str
     words: str
 
@@ -50,8 +50,8 @@ def occupancy_curve(curve: Curve) -> OccupancyCurve:
     """Draw a curve."""
     most = curve.steps[-1][0]
 
-    def dot(value: float, occupancy: float) -> Dot:
-        return Dot(round(WIDTH * min(1.0, value / most)), round(HEIGHT * (1 - occupancy)))
+    def dot(value: float, occupancy: float) -> CurveDot:
+        return CurveDot(round(WIDTH * min(1.0, value / most)), round(HEIGHT * (1 - occupancy)))
 
     points = [dot(*step) for step in curve.steps]
     return OccupancyCurve(
@@ -59,21 +59,21 @@ def occupancy_curve(curve: Curve) -> OccupancyCurve:
         path="".join(f"{'V' if i else 'M0 '}{point.y}H{point.x}" for i, point in enumerate(points)),
         now=dot(curve.now, curve.occupancy),
         better=None if curve.better is None else dot(*curve.better),
-        most=f"{most:,.0f}" if curve.of in _NOUNS else _value(curve, most),
-        words=_words(curve),
+        most=f"{most:,.0f}" if curve.of in _NOUNS else _value_words(curve, most),
+        words=_curve_words(curve),
     )
 
 
-def _words(curve: Curve) -> str:
+def _curve_words(curve: Curve) -> str:
     """Write `56 registers: 50 %; at 40 registers: 75 % (+25)`."""
-    now = f"{_value(curve, curve.now)}: {fmt.percent(curve.occupancy)}"
+    now = f"{_value_words(curve, curve.now)}: {fmt.percent(curve.occupancy)}"
     if curve.better is None:
         return now
     value, occupancy = curve.better
     more = round(100 * occupancy) - round(100 * curve.occupancy)
-    return f"{now}; at {_value(curve, value)}: {fmt.percent(occupancy)} (+{more})"
+    return f"{now}; at {_value_words(curve, value)}: {fmt.percent(occupancy)} (+{more})"
 
 
-def _value(curve: Curve, value: float) -> str:
+def _value_words(curve: Curve, value: float) -> str:
     noun = _NOUNS.get(curve.of)
     return fmt.count(round(value), noun) if noun else fmt.si(value, "B")

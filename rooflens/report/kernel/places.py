@@ -61,7 +61,7 @@ def hot_lines(analysis: Analysis, *, asks: bool = True) -> Document:
         found = [place for place in places(kernel, measure, MOST_LINES) if place.share >= LEAST_SHARE]
         if found:
             what = "lines" if found[0].hotspot.by == "line" else "instructions"
-            rows = tuple(_row(kernel, place.hotspot, place.share) for place in found)
+            rows = tuple(_hotspot_row(kernel, place.hotspot, place.share) for place in found)
             table = hot_table(kernel, [place.hotspot for place in found], measure)
             context = () if _is_changed(analysis, found[0].hotspot) else in_context(kernel, found[0].hotspot)
             return _IN_TEXTS, Lines(f"Hot {what}, {words}", rows, analysis.key, table), *context, *note
@@ -74,12 +74,12 @@ def _is_changed(analysis: Analysis, hotspot: Hotspot) -> bool:
     return any(one.file == hotspot.file and one.line <= (hotspot.line or 0) <= one.last_line for one in edits)
 
 
-def _row(kernel: Kernel, hotspot: Hotspot, share: float) -> Row:
+def _hotspot_row(kernel: Kernel, hotspot: Hotspot, share: float) -> Row:
     return Row(
         label=place_label(hotspot, kernel.inside),
         share=share,
         code=code_of(hotspot),
-        notes=(_waits(kernel, hotspot), "; ".join(_excess(hotspot))),
+        notes=(_hotspot_waits(kernel, hotspot), "; ".join(_excess(hotspot))),
         within=" ".join(map(str, loops_around(kernel.inside, hotspot))),
     )
 
@@ -94,7 +94,7 @@ def _excess(hotspot: Hotspot) -> Iterator[str]:
         yield fmt.quantity(measures["local_sectors"], "sectors of local memory")
 
 
-def _waits(kernel: Kernel, hotspot: Hotspot) -> str:
+def _hotspot_waits(kernel: Kernel, hotspot: Hotspot) -> str:
     reason, part = leading_stall(hotspot), leading_part(hotspot)
     leading = f"{stall_label(reason)}, {fmt.percent(part)}" if reason and part else ""
     return plain("; ".join(filter(None, (leading, wait_words(kernel.inside, hotspot)))))
@@ -122,7 +122,7 @@ def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot], measure: str = "sampl
     rows = (
         (
             plain(fmt.percent(ratio(spot.measures.get(measure), total))),
-            _waits(kernel, spot) or fmt.MISSING,
+            _hotspot_waits(kernel, spot) or fmt.MISSING,
             code(place_label(spot, kernel.inside)),
             plain(vain),
             code(text),
@@ -154,18 +154,18 @@ def loops(analysis: Analysis) -> Document:
     )
 
 
-def _loop(one: JudgedLoop, label: str, gpu: str | None) -> Row:
-    rate = f" at {reached}" if (reached := loop_rate(one)) else ""
-    reuse = f", {fmt.intensity(one.intensity, work_unit(one))} of L2" if one.intensity else ""
-    trips = counted(one.loop.trips, "trip") if one.loop.trips is not None else ""
-    limit = class_words(one, gpu)
-    trip = "; ".join(filter(None, (trips, body_words(one))))
+def _loop(loop: JudgedLoop, label: str, gpu: str | None) -> Row:
+    rate = f" at {reached}" if (reached := loop_rate(loop)) else ""
+    reuse = f", {fmt.intensity(loop.intensity, work_unit(loop))} of L2" if loop.intensity else ""
+    trips = counted(loop.loop.trips, "trip") if loop.loop.trips is not None else ""
+    limit = class_words(loop, gpu)
+    trip = "; ".join(filter(None, (trips, body_words(loop))))
     return Row(
         label=label,
-        share=(one.share if one.loop.kind == "loop" else one.share_self) or 0.0,
+        share=(loop.share if loop.loop.kind == "loop" else loop.share_self) or 0.0,
         code="",
-        notes=(f"{one.job}{rate}{reuse}{f': {limit}' if limit else ''}", trip),
-        loop=str(one.loop.id) if one.loop.kind == "loop" else "",
+        notes=(f"{loop.job}{rate}{reuse}{f': {limit}' if limit else ''}", trip),
+        loop=str(loop.loop.id) if loop.loop.kind == "loop" else "",
     )
 
 

@@ -157,15 +157,15 @@ def cells_of(row: Compared, *, at_least: bool = False, unproven: bool = False) -
         if key.name == "quantity":
             return row_label(row)
         if key.name == "measured" and at_least and row.unit != "FLOP/B":
-            return f"\u2265 {_amount(value, row.unit)}"
+            return f"\u2265 {_amount_words(value, row.unit)}"
         if _is_number(key):
-            return f"{fmt.significant(value)}x" if key.unit == "factor" else _amount(value, row.unit)
+            return f"{fmt.significant(value)}x" if key.unit == "factor" else _amount_words(value, row.unit)
         return f"{value}, unproven" if unproven and row.name == "attainable" else str(value)
 
     return tuple(map(cell, _KEYS))
 
 
-def _amount(value: float, unit: str) -> str:
+def _amount_words(value: float, unit: str) -> str:
     if unit == "FLOP/B":
         return fmt.intensity(value)
     return fmt.duration(value) if unit == "ns" else fmt.si(value, unit)
@@ -180,7 +180,7 @@ def rows_of(checked: Checked) -> list[tuple[str, ...]]:
 
 def _group(checked: Checked, names: Mapping[str, str]) -> Iterator[tuple[Words, ...]]:
     """Yield the rows of a prediction below its name, and its limiter if one was predicted."""
-    yield (_named(checked, names),)
+    yield (_prediction_words(checked, names),)
     yield from rows_of(checked)
     yield from limiter_cells(checked)
 
@@ -194,7 +194,7 @@ def limiter_cells(checked: Checked) -> Iterator[tuple[str, ...]]:
         yield tuple(told.get(key.name, "") for key in _KEYS)
 
 
-def _named(checked: Checked, names: Mapping[str, str]) -> tuple[str | Span, ...]:
+def _prediction_words(checked: Checked, names: Mapping[str, str]) -> tuple[str | Span, ...]:
     """Name a prediction, its kernels, and the limiter of most of their time."""
     measured, iterations = checked.measured, checked.prediction.iterations
     launches = fmt.count(measured.launches, "launch")
@@ -246,10 +246,10 @@ def _method(checked: Checked, names: Mapping[str, str]) -> Folded:
     source = f"Formulas: {prediction.source}. Type: {prediction.dtype}.{f' Sizes: {sizes}.' if sizes else ''}"
     report = (" Report: ", code(names.get(checked.digest, "")), ".") if checked.digest in names else ()
     lines = paragraph((Span(source, "literal"), *report))
-    return Folded(code(title_of(prediction)), (*_times(checked), lines))
+    return Folded(code(title_of(prediction)), (*_times_tables(checked), lines))
 
 
-def _times(checked: Checked) -> Iterator[Table]:
+def _times_tables(checked: Checked) -> Iterator[Table]:
     """Yield the times of the predicted and the measured work, as bars on one scale."""
     times, unit = checked.times, checked.prediction.unit
     work = f"{fmt.si(checked.prediction.flop, unit)} at {fmt.si(times.peak_per_s, f'{unit}/s')}"

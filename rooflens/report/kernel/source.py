@@ -25,7 +25,7 @@ def in_context(kernel: Kernel, spot: Hotspot | None) -> tuple[Excerpt, ...]:
     if not lines:
         return ()
     shown = (ExcerptLine(number, text, "here" if number == spot.line else "") for number, text in lines)
-    return (Excerpt(_place(kernel, spot.file, spot.line), tuple(shown)),)
+    return (Excerpt(_line_words(kernel, spot.file, spot.line), tuple(shown)),)
 
 
 def changed(analysis: Analysis) -> dict[int, Edit]:
@@ -66,7 +66,7 @@ def _change(kernel: Kernel, number: int, move: Move, edit: Edit) -> Document:
         rows.append(ExcerptLine(at, text, "here" if edit.line <= at <= last else ""))
         if at == last:
             rows += [ExcerptLine(0, f"{' ' * indent}{new}", "new") for new in edit.after]
-    title = (f"Move {number}, ", *_place(kernel, edit.file, edit.line))
+    title = (f"Move {number}, ", *_line_words(kernel, edit.file, edit.line))
     return (Excerpt(title, tuple(rows)), *((paragraph(*said),) if (said := [*_edit_words(kernel, move, edit)]) else ()))
 
 
@@ -81,7 +81,7 @@ def _edit_words(kernel: Kernel, move: Move, edit: Edit) -> Iterator[Words]:
         yield f"{note}A sketch, not compiled; check it: `{edit.check}`."
 
 
-def _place(kernel: Kernel, file: str, line: int) -> tuple[str | Span, ...]:
+def _line_words(kernel: Kernel, file: str, line: int) -> tuple[str | Span, ...]:
     """Name a line, the file in the folder that its text is from, and whether that is another one."""
     source = kernel.sources[file]
     differs = (" (not the file that was compiled)",) if source.differs else ()

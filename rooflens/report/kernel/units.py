@@ -122,10 +122,10 @@ def _of_level(level: Level, work: MainWork) -> str:
 def _of_pipe(pipe: Pipe) -> str:
     write, unit = _writer(pipe)
     attainable = [] if pipe.attainable_per_s is None else [f"attainable {write(pipe.attainable_per_s, f'{unit}/s')}"]
-    return ", ".join([*([] if pipe.amount is None else [_amount(pipe)]), *attainable])
+    return ", ".join([*([] if pipe.amount is None else [_pipe_amount(pipe)]), *attainable])
 
 
-def _amount(pipe: Pipe) -> str:
+def _pipe_amount(pipe: Pipe) -> str:
     """Write how much a pipe did; an estimate and an upper bound are said to be one."""
     write, unit = _writer(pipe)
     return {"estimated": "about ", "upper_bound": "at most "}.get(pipe.source, "") + write(pipe.amount, unit)

@@ -74,7 +74,7 @@ METHOD = (
 )
 
 
-class Asked(Struct, frozen=True):
+class OverviewRequest(Struct, frozen=True):
     """What is asked of an overview.
 
     Attributes:
@@ -92,29 +92,29 @@ class Asked(Struct, frozen=True):
     missing: tuple[tuple[Sequence[str], Sequence[float]], ...] = ()
 
 
-Part = Callable[[Content, Asked], Document]
+Part = Callable[[Content, OverviewRequest], Document]
 
 
-def title(content: Content, _: Asked) -> Document:
+def title(content: Content, _: OverviewRequest) -> Document:
     """Name the report."""
     return (Heading(Span(fmt.cut_middle(content.title, TITLE_WIDTH).strip() or "rooflens", "literal")),)
 
 
-def synthetic(content: Content, _: Asked) -> Document:
+def synthetic(content: Content, _: OverviewRequest) -> Document:
     """Say which data a generator wrote."""
     if not content.synthetic:
         return ()
     return (Paragraph(((strong("Synthetic data."), f" {synthetic_words(content.runs)}"),), "warning"),)
 
 
-def origin(content: Content, _: Asked) -> Document:
+def origin(content: Content, _: OverviewRequest) -> Document:
     """Name the program, GPU, clock, and the profiler that measured."""
     lines = (" \u00b7 ".join(cut(part) for part in parts) for parts in (facts_of(content), counts(content)))
     programs = program_lines(content.unprofiled, named=len(content.runs) > 1)
     return (facts(*lines, *(_sentence(line) for line in programs)),)
 
 
-def answer(content: Content, _: Asked) -> Document:
+def answer(content: Content, _: OverviewRequest) -> Document:
     """Give the headline."""
     return (Paragraph((headline_words(content),), "answer"),) if content.runs else ()
 
@@ -126,7 +126,7 @@ def headline_words(content: Content) -> Words:
     return (strong(found.lead), code(found.name), said) if found.name else (said,)
 
 
-def shares(content: Content, _: Asked) -> Document:
+def shares(content: Content, _: OverviewRequest) -> Document:
     """Divide the GPU time by verdict, on one line."""
     found: list[Words] = [
         (strong(fmt.percent(part.share)), f" {BOUND_LABELS[part.bound]}") for part in segments(content.counted)
@@ -134,7 +134,7 @@ def shares(content: Content, _: Asked) -> Document:
     return (paragraph((strong("GPU time by verdict:"), " ", *joined(", ", found))),) if len(found) > 1 else ()
 
 
-def ladders(content: Content, _: Asked) -> Document:
+def ladders(content: Content, _: OverviewRequest) -> Document:
     """Show the versions of each program in the reports, and kernels that do the same work."""
     return tuple(block for one in content.ladders for block in of_ladder(one, is_alone=one is content.ladder))
 
@@ -159,7 +159,7 @@ def of_ladder(
     return (*blocks, *((Columns((said, way), told=True),) if way else said))
 
 
-def what_first(content: Content, asked: Asked, *, is_brief: bool = False) -> Document:
+def what_first(content: Content, asked: OverviewRequest, *, is_brief: bool = False) -> Document:
     """List what to do first, and the command that shows more."""
     block = opportunities(content, MOST_LINES if is_brief else None)
     if block is None:
@@ -171,12 +171,12 @@ def what_first(content: Content, asked: Asked, *, is_brief: bool = False) -> Doc
     return (block, *((paragraph(command),) if command and not has_command else ()))
 
 
-def in_brief(content: Content, asked: Asked) -> Document:
+def in_brief(content: Content, asked: OverviewRequest) -> Document:
     """List what to do first below a table that says the rest."""
     return what_first(content, asked, is_brief=True)
 
 
-def kernels(content: Content, asked: Asked) -> Document:
+def kernels(content: Content, asked: OverviewRequest) -> Document:
     """Tabulate the kernels of each GPU."""
     rows = (*content.kernels, *content.failed_kernels)
     if asked.each_launch:
@@ -191,35 +191,35 @@ def kernels(content: Content, asked: Asked) -> Document:
     )
 
 
-def most_kernels(content: Content, asked: Asked) -> Document:
+def most_kernels(content: Content, asked: OverviewRequest) -> Document:
     """Tabulate the first kernels, as many as a readable file has room for, and count the rest."""
     return kernels(content, replace(asked, top=asked.top or MAX_ROWS))
 
 
-def missing(_: Content, asked: Asked) -> Document:
+def missing(_: Content, asked: OverviewRequest) -> Document:
     """List the kernels of timelines that no report holds."""
     return tuple(block for names, parts in asked.missing for block in not_profiled(names, parts))
 
 
-def types(content: Content, _: Asked) -> Document:
+def types(content: Content, _: OverviewRequest) -> Document:
     """Say whether another type is worth it."""
     lines = type_lines(content)
     return (Heading("Another type", 3), bullets(lines)) if lines else ()
 
 
-def uncertain(content: Content, _: Asked) -> Document:
+def uncertain(content: Content, _: OverviewRequest) -> Document:
     """List what is missing from all numbers, and what makes verdicts uncertain."""
     lines = [*unread_lines(content), *caveat_lines(content)]
     return (Heading("Caveats", 3), bullets(lines)) if lines else ()
 
 
-def uncertain_in_brief(content: Content, _: Asked) -> Document:
+def uncertain_in_brief(content: Content, _: OverviewRequest) -> Document:
     """Say the same in a few lines, where stderr names what could not be read."""
     lines = caveat_lines(content, MOST_LINES)[:MOST_LINES]
     return (Heading("Caveats", 3), bullets(lines)) if lines else ()
 
 
-def method(content: Content, _: Asked) -> Document:
+def method(content: Content, _: OverviewRequest) -> Document:
     """Say how the numbers were made, where they came from, and by what."""
     changed = changed_thresholds(content.limits)
     reports: list[Words] = [(file_words(run.source), f" ({run.digest[:12]})") for run in content.runs]
@@ -236,7 +236,7 @@ def method(content: Content, _: Asked) -> Document:
     return (Folded("Method", tuple(paragraph(line) for line in lines if line)),)
 
 
-def answer_of_several(content: Content, asked: Asked) -> Document:
+def answer_of_several(content: Content, asked: OverviewRequest) -> Document:
     """Give the headline where it chooses among kernels: of one, what follows says the same."""
     return answer(content, asked) if len(content.kernels) + len(content.failed_kernels) > 1 else ()
 
@@ -255,9 +255,9 @@ FACES: Mapping[str, tuple[Part, ...]] = MappingProxyType(
 """The parts of each face, from top to bottom: a new part is a function and an entry here."""
 
 
-def overview(content: Content, face: str, asked: Asked | None = None) -> Document:
+def overview(content: Content, face: str, asked: OverviewRequest | None = None) -> Document:
     """Say of a report what a face has of it."""
-    given = asked or Asked()
+    given = asked or OverviewRequest()
     return tuple(block for part in FACES[face] for block in part(content, given))
 
 

@@ -72,19 +72,19 @@ def _form(kernel: KernelSummary) -> Form:
     if wins := _wins(kernel, best.gain if best else None, after):
         return wins
     if analysis.verdict.done:
-        return Done(done_words(analysis), _time(kernel))
+        return Done(done_words(analysis), _headline_time(kernel))
     if analysis.verdict.bound == "unknown":
-        return Uncounted(_time(kernel))
-    return Limited(_time(kernel), walls_of(analysis), after)
+        return Uncounted(_headline_time(kernel))
+    return Limited(_headline_time(kernel), walls_of(analysis), after)
 
 
 def _wins(kernel: KernelSummary, gain: Gain | None, after: str) -> Wins | None:
     if gain is None or kernel.duration_ns is None:
         return None
-    return Wins(_time(kernel), gain_words(gain, kernel.duration_ns), after)
+    return Wins(_headline_time(kernel), gain_words(gain, kernel.duration_ns), after)
 
 
-def _time(kernel: KernelSummary) -> str:
+def _headline_time(kernel: KernelSummary) -> str:
     return time_words(kernel.duration_ns, several_launches(kernel))
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rooflens.errors import UnknownKeyError
 from rooflens.format import count, duration, factor, percent, quantity, si, significant
-from rooflens.model.catalogue import Quantity, kernel_quantities
+from rooflens.model.catalogue import KernelQuantity, kernel_quantities
 from rooflens.model.keys import short_names
 from rooflens.model.ranking import ORDER, in_order, opportunities
 from rooflens.model.records import ratio
@@ -28,7 +28,7 @@ LEGEND = (ORDER, f"limit: {TODAY}; far: over 10x", f"{MARKS}; `rooflens about co
 
 _NAME = Column("kernel", fit="name", least=18, most=48)
 _REPORT = Column("report", fit="name", worth=6, most=24)
-_COLUMNS = (
+_KERNEL_COLUMNS = (
     Column("time", right=True, worth=9),
     Column("share", right=True, worth=4),
     Column("AI at DRAM", right=True, worth=2),
@@ -80,7 +80,7 @@ class _View(NamedTuple):
     """What can be chosen of the tables, as `kernels_document` takes it."""
 
     top: int | None
-    chosen: tuple[Quantity, ...]
+    chosen: tuple[KernelQuantity, ...]
     labels: Mapping[str, str]
     each: bool
     are_versions: bool
@@ -97,7 +97,7 @@ _OF_HEADS = {
 """Heads of the usual table whose cell is made of several quantities, or has another label -> the one asked for."""
 
 
-def _quantity(name: str) -> Quantity:
+def _quantity(name: str) -> KernelQuantity:
     """Find a quantity by its name or by its heading in a table, ignoring case."""
     known = kernel_quantities()
     if name in known:
@@ -120,16 +120,16 @@ def _section(gpu: str, kernels: Sequence[KernelSummary], view: _View) -> Table:
     listed = in_order(kernels) if view.each else opportunities(kernels)
     several = len({kernel.analysis.kernel.digest for kernel in kernels}) > 1
     has_program = any(kernel.analysis.in_program for kernel in listed) and not chosen
-    columns = tuple(map(_column, chosen)) or _COLUMNS
+    columns = tuple(map(_column, chosen)) or _KERNEL_COLUMNS
     columns = (*columns[:2], *_LAUNCH, *columns[2:]) if has_program else columns
     rows = tuple(
         (
-            _name(kernel),
+            _name_with_launches(kernel),
             *((_report_name(kernel, view.labels),) if several else ()),
             *(
                 [shown(one, one.value(kernel)) for one in chosen]
                 if chosen
-                else _cells(kernel, total_ns, has_program=has_program)
+                else _kernel_cells(kernel, total_ns, has_program=has_program)
             ),
         )
         for kernel in listed[: view.top]
@@ -137,10 +137,10 @@ def _section(gpu: str, kernels: Sequence[KernelSummary], view: _View) -> Table:
     heads = (_NAME, *((_REPORT,) if several else ()), *columns)
     left = None if view.top is None or view.are_versions else time_part(listed[view.top :])
     rest = f", {percent(left)} of GPU time" if left is not None else ""
-    return Table(heads, rows, _heading(gpu, kernels, total_ns), amount=len(listed), rest=rest)
+    return Table(heads, rows, _gpu_heading(gpu, kernels, total_ns), amount=len(listed), rest=rest)
 
 
-def _heading(gpu: str, kernels: Sequence[KernelSummary], total_ns: float) -> str:
+def _gpu_heading(gpu: str, kernels: Sequence[KernelSummary], total_ns: float) -> str:
     sound = [kernel for kernel in kernels if not kernel.is_failed]
     names = len({(kernel.name, kernel.analysis.kernel.digest) for kernel in sound})
     launches = sum(kernel.launch_count for kernel in sound)
@@ -162,33 +162,35 @@ def _report_name(kernel: KernelSummary, labels: Mapping[str, str]) -> str:
     return labels.get(kernel.analysis.kernel.digest) or kernel.report.removesuffix(".ncu-rep")
 
 
-def _name(kernel: KernelSummary) -> Words:
+def _name_with_launches(kernel: KernelSummary) -> Words:
     """Write a name with its launches: `gemm<128, 64> x12`."""
     times = f" x{kernel.launch_count:,}" if kernel.launch_count > 1 else ""
     return code(kernel.shown if kernel.shown.strip() else "(no name)"), times
 
 
-def _column(one: Quantity) -> Column:
-    is_number = one.kind in {"real", "count"}
+def _column(quantity: KernelQuantity) -> Column:
+    is_number = quantity.kind in {"real", "count"}
     return Column(
-        one.label.lower() if not one.key.label else one.label, right=is_number, fit="keep" if is_number else "name"
+        quantity.label.lower() if not quantity.key.label else quantity.label,
+        right=is_number,
+        fit="keep" if is_number else "name",
     )
 
 
-def shown(one: Quantity, value: Any) -> str:
+def shown(column: KernelQuantity, value: Any) -> str:
     """Write a value of the catalogue for people, scaled and with its unit."""
     if value is None:
         return _MISSING
-    if one.kind == "truth":
+    if column.kind == "truth":
         return "yes" if value else "no"
-    if one.kind == "text":
+    if column.kind == "text":
         return str(value)
-    if one.kind in {"texts", "counts"}:
+    if column.kind in {"texts", "counts"}:
         return " ".join(map(str, value)) or _MISSING
-    return quantity(value, one.key.unit)
+    return quantity(value, column.key.unit)
 
 
-def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tuple[Words, ...]:
+def _kernel_cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tuple[Words, ...]:
     """Write a kernel: the times of all its launches, and the values of the median launch."""
     analysis = kernel.analysis
     share = ratio(kernel.duration_ns, total_ns) if total_ns else kernel.time_share

@@ -13,7 +13,7 @@ from rooflens.model.summary import KernelSummary, asks_first, parted, time_part
 from rooflens.report.content import Content, Replaced
 from rooflens.report.document import Below, Fact, Live, Member, Opportunities, Opportunity, Words, code, strong
 from rooflens.report.overview.headline import of_kernel
-from rooflens.report.summary import Ranked, ReportTime, at_limit, cannot_tell, own_reports, ranked
+from rooflens.report.summary import Ranked, ReportTime, at_limit, cannot_tell, ranked, report_times
 from rooflens.report.words.findings import ShownFinding, costing, shown
 from rooflens.report.words.gain_and_limit import GAIN_NOT_KNOWN, gain_how, time_figure
 from rooflens.report.words.ladder import ladder_asks
@@ -55,7 +55,7 @@ def opportunities(content: Content, most: int | None = None) -> Opportunities | 
         None without a kernel.
     """
     lost = _failed(content)
-    rows = lost or list(_rows(content))
+    rows = lost or list(_opportunities(content))
     if most is not None:
         rows = [row for row in rows if row.live is None or not (row.live.is_hidden or row.live.part)][:most]
     if not rows:
@@ -104,7 +104,7 @@ class _Common(Struct, frozen=True):
     longest_ns: float
 
 
-def _rows(content: Content) -> Iterator[Opportunity]:
+def _opportunities(content: Content) -> Iterator[Opportunity]:
     """Make the rows of the list, the next ones, and those about parts of kernels by verdict."""
     earlier, every = content.earlier, content.rows
     first = {row.key for row in content.first}
@@ -112,7 +112,7 @@ def _rows(content: Content) -> Iterator[Opportunity]:
     kept = [*kept, *(kernel for kernel in content.kernels if kernel.key in earlier)][:KEPT]
     listed = [row for row in kept if row.key in first or row.key not in earlier][:LISTED]
     longest_ns = max((row.duration_ns or 0.0 for row in listed), default=0.0)
-    common = _Common(content, own_reports(content), _versions(content.earlier.values()), longest_ns)
+    common = _Common(content, report_times(content), _versions(content.earlier.values()), longest_ns)
     has_asked = content.ladders_lead and any(ladder_asks(one) for one in content.ladders)
     with_gain = [place for place, tier in enumerate(tiers(kept)) if tier == Tier.GAIN]
     without_gain = max(with_gain, default=-1) + 1
@@ -128,7 +128,7 @@ def _rows(content: Content) -> Iterator[Opportunity]:
         )
         has_asked = has_asked or asks
         begins = 0 < place < len(listed) and place == without_gain
-        yield _row(ranked(place + 1, kernel), live, common, begins=begins)
+        yield _opportunity(ranked(place + 1, kernel), live, common, begins=begins)
         parts = [] if kernel.members else list(parted(kernel))
         if len(parts) > 1:
             for part in parts:
@@ -140,10 +140,10 @@ def _rows(content: Content) -> Iterator[Opportunity]:
                     is_brief=True,
                     asks=asks_first(part.analysis.verdict),
                 )
-                yield _row(ranked(place + 1, part), hidden, common, begins=False)
+                yield _opportunity(ranked(place + 1, part), hidden, common, begins=False)
 
 
-def _row(row: Ranked, live: Live, common: _Common, *, begins: bool) -> Opportunity:
+def _opportunity(row: Ranked, live: Live, common: _Common, *, begins: bool) -> Opportunity:
     kernel = row.group
     total_ns = sum(kernel.class_ns.values())
     gain, whole = kernel.analysis.verdict.gain, common.own.get(kernel.key)
@@ -163,7 +163,9 @@ def _row(row: Ranked, live: Live, common: _Common, *, begins: bool) -> Opportuni
         parts=tuple((one, ns / total_ns) for one, ns in kernel.class_ns.items()) if total_ns else (),
         members=tuple(map(_member, kernel.members[:MEMBERS_SHOWN])),
         more=max(0, len(kernel.members) - MEMBERS_SHOWN),
-        items=tuple(_finding(shown(finding, kernel.analysis.kernel.inside)) for finding in costing(kernel.analysis)),
+        items=tuple(
+            _finding_line(shown(finding, kernel.analysis.kernel.inside)) for finding in costing(kernel.analysis)
+        ),
         live=live._replace(
             head=(head.lead, head.name, head.joint, head.said),
             gain=gain.factor if gain else 0.0,
@@ -214,7 +216,7 @@ def _member(kernel: KernelSummary) -> Member:
     return Member(fmt.cut_middle(kernel.shown, NAME_WIDTH), figure, kernel.representative.key)
 
 
-def _finding(finding: ShownFinding) -> Words:
+def _finding_line(finding: ShownFinding) -> Words:
     """Write a finding of a row: title, gain, first numbers and place."""
     place = next((place.label for place in finding.places if place.label), "")
     at = (" at ", code(place)) if place else ()
@@ -236,7 +238,7 @@ def _below(content: Content, rows: Sequence[Opportunity]) -> Iterator[Below]:
     yield Below("No kernel passes these filters.", key="ranking-none", is_hidden=True)
     listed = {row.live.group for row in rows if row.live and not row.live.is_hidden}
     rest = unlisted(content, listed)
-    share = None if own_reports(content) else time_part(rest)
+    share = None if report_times(content) else time_part(rest)
     words = fmt.count(len(rest), "more kernel") + (f", {fmt.percent(share)} of GPU time" if share is not None else "")
     yield Below(words, (", in the ", "list below", "kernels"), "ranking-more", is_hidden=not rest)
     earlier = len(content.earlier)

@@ -19,7 +19,7 @@ from rooflens.report.overview.opportunities import opportunities
 from rooflens.report.page.cards import inside, view_of
 from rooflens.report.page.charts import RooflineFigure, charts, collecting, lacking_gpu
 from rooflens.report.page.ladder import ladder_section, way_of
-from rooflens.report.roofline.choices import Choice, choices
+from rooflens.report.roofline.choices import MoveChoice, choices
 from rooflens.report.summary import brief_move, cannot_tell, segments
 from rooflens.report.templates import render, write_blocks
 from rooflens.report.words.findings import confidence_words, sureness
@@ -106,7 +106,7 @@ def verdict(content: Content) -> Markup:
     )
 
 
-def _option(choice: Choice, kernel: KernelSummary, sure: Confidence) -> Option:
+def _option(choice: MoveChoice, kernel: KernelSummary, sure: Confidence) -> Option:
     figure = gain_figure(choice.gain, kernel.duration_ns, kernel.launch_count).rpartition("\u2192 ")[2]
     said = of_move(kernel, choice.gain, choice.kind, choice.finding)
     return Option(

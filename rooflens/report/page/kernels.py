@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
+from rooflens.model.catalogue import KernelQuantity, kernel_quantities, quantities
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.standing import standing
 from rooflens.model.roofline.unit_names import bottleneck_words, resource_label
@@ -36,7 +36,7 @@ SETS = (BASIC, "Levels", "Launch", "Work")
 """Sets of columns in the order in which they are offered."""
 
 
-class Cell(Struct, frozen=True):
+class ValueCell(Struct, frozen=True):
     """One value of a row.
 
     Attributes:
@@ -49,7 +49,7 @@ class Cell(Struct, frozen=True):
     also: str = ""
 
 
-class Column(Struct, frozen=True):
+class KernelColumn(Struct, frozen=True):
     """One column.
 
     Attributes:
@@ -64,7 +64,7 @@ class Column(Struct, frozen=True):
     key: str
     label: str
     export: str
-    quantity: Quantity | None = None
+    quantity: KernelQuantity | None = None
     also: str = ""
     hint: str = ""
     of: str = BASIC
@@ -72,16 +72,16 @@ class Column(Struct, frozen=True):
     is_number: bool = True
 
 
-def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
+def columns(*, gpus: int, reports: int) -> tuple[KernelColumn, ...]:
     """List the columns; GPU and report are there from the start where the page has several.
 
     Those that need more than a value are listed here; the others are the catalogue's that name a set of the page.
     """
     time, share, launches = (kernel_quantities()[name] for name in ("kernel_time_ns", "time_share", "kernel_launches"))
     own = (
-        Column("name", "Kernel", "Kernel", is_number=False),
-        Column("report", "Report", "Report", shown=reports > 1, is_number=False),
-        Column("gpu", "GPU", "GPU", shown=gpus > 1, is_number=False),
+        KernelColumn("name", "Kernel", "Kernel", is_number=False),
+        KernelColumn("report", "Report", "Report", shown=reports > 1, is_number=False),
+        KernelColumn("gpu", "GPU", "GPU", shown=gpus > 1, is_number=False),
         replace(_column(launches, shown=True), key="launches", quantity=None, also="Launches left by the filters"),
         replace(_column(time, shown=True), key="time", export="GPU time of all launches (ns)"),
         replace(
@@ -90,11 +90,11 @@ def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
             export="Share of GPU time (fraction)",
             hint="of the GPU time of this page, by verdict",
         ),
-        Column("bound", "Verdict", "Verdict", is_number=False),
-        Column("leader", "Busiest unit", "Share of its peak (fraction)", also="Busiest unit"),
-        Column("roof", "Of its roof", "Rate over its roof (fraction)", hint=_ROOF_HINT),
-        Column("cause", "Cause", "Cause", shown=False, is_number=False),
-        Column("move", "First move", "First move", shown=False, is_number=False),
+        KernelColumn("bound", "Verdict", "Verdict", is_number=False),
+        KernelColumn("leader", "Busiest unit", "Share of its peak (fraction)", also="Busiest unit"),
+        KernelColumn("roof", "Of its roof", "Rate over its roof (fraction)", hint=_ROOF_HINT),
+        KernelColumn("cause", "Cause", "Cause", shown=False, is_number=False),
+        KernelColumn("move", "First move", "First move", shown=False, is_number=False),
     )
     rest = (one for one in kernel_quantities().values() if one.key.page and one not in (time, share, launches))
     made = {one.name: _column(one, shown=one.key.page == BASIC) for one in rest}
@@ -103,17 +103,17 @@ def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
     return *own, *made.values()
 
 
-def _column(one: Quantity, *, shown: bool) -> Column:
+def _column(quantity: KernelQuantity, *, shown: bool) -> KernelColumn:
     """Make the column of a quantity: of launches that differ in how they were launched it shows the span."""
-    key, is_number = one.key, one.kind in {"real", "count"}
+    key, is_number = quantity.key, quantity.kind in {"real", "count"}
     unit = {"": "", "share": " (fraction)"}.get(key.unit, f" ({key.unit})")
     spans = key.page == "Launch"
-    return Column(
-        key=one.name,
-        label=one.label,
-        export=f"{one.label}, most{unit}" if spans else f"{one.label}{unit}",
-        quantity=one,
-        also=f"{one.label}, least{unit}" if spans else "",
+    return KernelColumn(
+        key=quantity.name,
+        label=quantity.label,
+        export=f"{quantity.label}, most{unit}" if spans else f"{quantity.label}{unit}",
+        quantity=quantity,
+        also=f"{quantity.label}, least{unit}" if spans else "",
         hint=key.meaning,
         of=key.page,
         shown=shown,
@@ -121,26 +121,26 @@ def _column(one: Quantity, *, shown: bool) -> Column:
     )
 
 
-def written(group: KernelSummary, label: str, offered: Iterable[Column]) -> list[Cell]:
+def written(group: KernelSummary, label: str, offered: Iterable[KernelColumn]) -> list[ValueCell]:
     """Write the cells of a kernel; `label` is what sets its report apart."""
     analysis, verdict = group.analysis, group.analysis.verdict
     unit, gpu, busiest = main_work(analysis).unit, group.gpu, verdict.bottleneck
     at = standing(analysis)
     words = "failed" if group.is_failed else verdict.shown_class
     own = {
-        "name": Cell(fmt.cut_middle(group.shown, NAME_WIDTH), fmt.cut_middle(group.name, TITLE_WIDTH)),
-        "report": Cell(fmt.cut_middle(label, LABEL_WIDTH), label),
+        "name": ValueCell(fmt.cut_middle(group.shown, NAME_WIDTH), fmt.cut_middle(group.name, TITLE_WIDTH)),
+        "report": ValueCell(fmt.cut_middle(label, LABEL_WIDTH), label),
         # All GPUs share the maker's name.
-        "gpu": Cell(gpu.removeprefix("NVIDIA ").removeprefix("GeForce "), gpu),
-        "launches": Cell(f"{group.launch_count:,}", str(group.launch_count), str(group.launch_count)),
-        "bound": Cell(words, words),
-        "leader": Cell(fmt.MISSING)
+        "gpu": ValueCell(gpu.removeprefix("NVIDIA ").removeprefix("GeForce "), gpu),
+        "launches": ValueCell(f"{group.launch_count:,}", str(group.launch_count), str(group.launch_count)),
+        "bound": ValueCell(words, words),
+        "leader": ValueCell(fmt.MISSING)
         if busiest is None
-        else Cell(bottleneck_words(busiest, gpu), _raw(busiest.share), resource_label(busiest.resource, gpu)),
-        "roof": _number(at.share if at else None, fmt.percent),
-        "cause": _words("" if group.is_failed else verdict.cause or ""),
-        "move": _words("" if group.is_failed else best_move(group.analysis)),
-        LIMIT: Cell(
+        else ValueCell(bottleneck_words(busiest, gpu), _raw(busiest.share), resource_label(busiest.resource, gpu)),
+        "roof": _number_cell(at.share if at else None, fmt.percent),
+        "cause": _text_cell("" if group.is_failed else verdict.cause or ""),
+        "move": _text_cell("" if group.is_failed else best_move(group.analysis)),
+        LIMIT: ValueCell(
             limit_cell(verdict.limit), "" if verdict.limit.over_floor is None else _raw(verdict.limit.over_floor)
         ),
     }
@@ -150,14 +150,16 @@ def written(group: KernelSummary, label: str, offered: Iterable[Column]) -> list
         if one is None:
             cells.append(own[column.key])
         elif column.of == "Launch":
-            cells.append(_span(one, [_of_launch(one.name)(launch.analysis) for launch in group.launches]))
+            cells.append(_span_cell(one, [_of_launch(one.name)(launch.analysis) for launch in group.launches]))
         else:
-            cells.append(_cell(one, None if group.is_failed and one.kind == "real" else one.value(group), unit))
+            cells.append(
+                _quantity_cell(one, None if group.is_failed and one.kind == "real" else one.value(group), unit)
+            )
     return cells
 
 
-def _words(text: str) -> Cell:
-    return Cell(text or fmt.MISSING, text)
+def _text_cell(text: str) -> ValueCell:
+    return ValueCell(text or fmt.MISSING, text)
 
 
 @cache
@@ -166,48 +168,52 @@ def _of_launch(name: str) -> Callable[[Analysis], Any]:
     return next(known.value for known in quantities() if known.name == name)
 
 
-def _cell(one: Quantity, value: Any, work: Unit) -> Cell:
+def _quantity_cell(quantity: KernelQuantity, value: Any, work: Unit) -> ValueCell:
     if value is None:
-        return Cell(fmt.MISSING)
-    if one.kind not in {"real", "count"}:
-        return Cell(str(value), str(value))
-    unit = one.key.unit
+        return ValueCell(fmt.MISSING)
+    if quantity.kind not in {"real", "count"}:
+        return ValueCell(str(value), str(value))
+    unit = quantity.key.unit
     if unit.endswith("op/B"):
         return intensity_cell(value, work)
     own = {"FLOP or op": UNITS[work], "FLOP/s or op/s": f"{UNITS[work]}/s"}
     text = fmt.si(value, own[unit]) if unit in own and value else fmt.quantity(value, unit if value else "")
-    return Cell(text, _raw(value))
+    return ValueCell(text, _raw(value))
 
 
-def _span(one: Quantity, values: Sequence[Any]) -> Cell:
+def _span_cell(quantity: KernelQuantity, values: Sequence[Any]) -> ValueCell:
     """Write what differs between launches from the least to the most; nothing if a launch lacks it."""
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
-        return Cell(fmt.MISSING)
+        return ValueCell(fmt.MISSING)
     least, most = min(known), max(known)
-    bare = partial(fmt.quantity, unit=one.key.unit if one.key.unit in {"B", "share"} else "")
-    return Cell(fmt.span(bare(least), bare(most)), _raw(most), _raw(least))
+    bare = partial(fmt.quantity, unit=quantity.key.unit if quantity.key.unit in {"B", "share"} else "")
+    return ValueCell(fmt.span(bare(least), bare(most)), _raw(most), _raw(least))
 
 
-def filled(offered: Iterable[Column], rows: Sequence[Sequence[Cell]]) -> list[tuple[Column, list[Cell]]]:
+def filled(
+    offered: Iterable[KernelColumn], rows: Sequence[Sequence[ValueCell]]
+) -> list[tuple[KernelColumn, list[ValueCell]]]:
     """Set the cells of all kernels in columns, and leave out those in which no kernel of the page has a value."""
     every = [(column, [cells[at] for cells in rows]) for at, column in enumerate(offered)]
-    return [(column, cells) for column, cells in every if column.key in _KEPT or any(cell.raw for cell in cells)]
+    return [
+        (column, cells) for column, cells in every if column.key in _FIXED_COLUMNS or any(cell.raw for cell in cells)
+    ]
 
 
-_KEPT = frozenset({"name", "launches", "time", "bound"})
+_FIXED_COLUMNS = frozenset({"name", "launches", "time", "bound"})
 """Columns that a list has even where they are empty."""
 
 _ROOF_HINT = "achieved rate over what it is measured against in the roofline: a roof, or what is full before it"
 
 
-def intensity_cell(per_byte: float | None, unit: Unit) -> Cell:
+def intensity_cell(per_byte: float | None, unit: Unit) -> ValueCell:
     """Write an intensity, with its unit where that is not FLOP per byte."""
-    return _number(per_byte, fmt.bare_intensity if unit == "FLOP" else lambda v: fmt.intensity(v, UNITS[unit]))
+    return _number_cell(per_byte, fmt.bare_intensity if unit == "FLOP" else lambda v: fmt.intensity(v, UNITS[unit]))
 
 
-def _number(value: float | None, write: Callable[[float], str]) -> Cell:
-    return Cell(fmt.MISSING) if value is None else Cell(write(value), _raw(value))
+def _number_cell(value: float | None, write: Callable[[float], str]) -> ValueCell:
+    return ValueCell(fmt.MISSING) if value is None else ValueCell(write(value), _raw(value))
 
 
 def _raw(value: float) -> str:
@@ -227,17 +233,17 @@ MAX_LAUNCHES = 50
 """Launches of a kernel that are listed: the longest ones."""
 
 
-class Line(Struct, frozen=True):
+class LaunchLine(Struct, frozen=True):
     """One launch with the words of its cells."""
 
     launch: Launch
     has_card: bool
     bottleneck: str
-    intensity: Cell
+    intensity: ValueCell
     grid: str
 
 
-class Launches(Struct, frozen=True):
+class KernelLaunches(Struct, frozen=True):
     """The launches of a kernel.
 
     Attributes:
@@ -246,21 +252,21 @@ class Launches(Struct, frozen=True):
         has_intensity: One of those listed has an intensity.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[LaunchLine, ...]
     more: int
     added_up: bool
     has_intensity: bool
 
 
-def launches(every: Sequence[Launch], cards: Collection[str]) -> Launches:
+def launches(every: Sequence[Launch], cards: Collection[str]) -> KernelLaunches:
     """List the launches of a kernel.
 
     Args:
         every: All of them, in order of falling time.
         cards: Keys of the launches that have a card.
     """
-    lines = tuple(_line(launch, has_card=launch.key in cards) for launch in every[:MAX_LAUNCHES])
-    return Launches(
+    lines = tuple(_launch_line(launch, has_card=launch.key in cards) for launch in every[:MAX_LAUNCHES])
+    return KernelLaunches(
         lines=lines,
         more=sum(launch.analysis.launches for launch in every[MAX_LAUNCHES:]),
         added_up=any(launch.analysis.launches > 1 for launch in every),
@@ -268,9 +274,9 @@ def launches(every: Sequence[Launch], cards: Collection[str]) -> Launches:
     )
 
 
-def _line(launch: Launch, *, has_card: bool) -> Line:
+def _launch_line(launch: Launch, *, has_card: bool) -> LaunchLine:
     analysis, work = launch.analysis, main_work(launch.analysis)
-    return Line(
+    return LaunchLine(
         launch=launch,
         has_card=has_card,
         bottleneck=bottleneck_words(analysis.verdict.bottleneck, launch.gpu, missing=fmt.MISSING),
@@ -279,7 +285,7 @@ def _line(launch: Launch, *, has_card: bool) -> Line:
     )
 
 
-class Row(Struct, frozen=True):
+class KernelTableRow(Struct, frozen=True):
     """One kernel with its cells, and what opens below it.
 
     Attributes:
@@ -297,12 +303,12 @@ class Row(Struct, frozen=True):
     keys: str
     is_failed: bool
     launch_count: int
-    cells: tuple[tuple[Column, Cell], ...]
+    cells: tuple[tuple[KernelColumn, ValueCell], ...]
     flags: tuple[str, ...]
     at_roof: bool
     parts: Sequence[tuple[str, float]]
     cards: tuple[Card, ...]
-    launches: Launches | None
+    launches: KernelLaunches | None
     opens: bool
 
 
@@ -316,7 +322,9 @@ def kernels(content: Content) -> Markup:
     shown = [(column, cells) for column, cells in offered if column.shown]
     waiting = [(place, column, cells) for place, (column, cells) in enumerate(offered) if not column.shown]
     rows = [
-        _row(one, [(column, cells[i]) for column, cells in shown], shown_cards, longest, lists=not content.aggregated)
+        _table_row(
+            one, [(column, cells[i]) for column, cells in shown], shown_cards, longest, lists=not content.aggregated
+        )
         for i, one in enumerate(content.listed)
     ]
     return render(
@@ -334,7 +342,7 @@ def kernels(content: Content) -> Markup:
     )
 
 
-def _packed(cell: Cell) -> list[str]:
+def _packed(cell: ValueCell) -> list[str]:
     """Write a cell of a column that waits: raw value, text, and what is exported with it where that differs."""
     if not cell.raw:
         return []
@@ -342,19 +350,19 @@ def _packed(cell: Cell) -> list[str]:
     return [cell.raw, fmt.unbroken(cell.text), *([also] if also else [])]
 
 
-def _row(
+def _table_row(
     group: KernelSummary,
-    cells: Sequence[tuple[Column, Cell]],
+    cells: Sequence[tuple[KernelColumn, ValueCell]],
     shown_cards: Mapping[str, Card],
     longest: float,
     *,
     lists: bool,
-) -> Row:
+) -> KernelTableRow:
     median = group.representative.key
     keys = (median, *(launch.key for launch in group.launches if launch.key != median))
     own = tuple(shown_cards[key] for key in keys if key in shown_cards)
     below = launches(group.launches, shown_cards.keys()) if lists and len(group.launches) > 1 else None
-    return Row(
+    return KernelTableRow(
         key=group.key,
         median=median,
         # Where one launch is drawn for all of its kernel, the scripts know no other.

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from rooflens.errors import InputError
 from rooflens.model.predict.expectations import check_reports
-from rooflens.model.predict.measured import Prediction, Rule
+from rooflens.model.predict.measured import Prediction, PredictionRule
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.report.content import Content, build_content
@@ -72,7 +72,7 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     limits: Thresholds | None = None,
     unread: Sequence[tuple[str, InputError]] = (),
     predictions: Mapping[str, Prediction] = MappingProxyType({}),
-    rules: Sequence[Rule] = (),
+    rules: Sequence[PredictionRule] = (),
 ) -> str:
     """Render one self-contained HTML page of all analyses.
 

@@ -13,7 +13,7 @@ from rooflens.model.summary import KernelSummary, Launch
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.report.content import Content
 from rooflens.report.document import Cell, Strip
-from rooflens.report.summary import own_reports
+from rooflens.report.summary import report_times
 from rooflens.report.templates import write_blocks
 from rooflens.report.words.program import place_of
 from rooflens.report.words.strips import NO_KERNEL, blank, mapped, strip_of
@@ -27,7 +27,7 @@ NEARLY_ALL = 0.99
 def program_map(content: Content) -> Markup:
     """Draw where the time of kernels goes as one strip; nothing of versions, without times, or of one kernel."""
     most = max((kernel.time_share or 0.0 for kernel in content.kernels), default=0.0)
-    if not content.total_ns or content.ladder or content.ladders_lead or own_reports(content) or most >= NEARLY_ALL:
+    if not content.total_ns or content.ladder or content.ladders_lead or report_times(content) or most >= NEARLY_ALL:
         return Markup()
     what = _choice(content)
     label = f"GPU time by {what} and kernel. The filters above the list and the kernels table do what a click does."
@@ -54,7 +54,7 @@ def _strips(content: Content) -> Iterator[Strip]:
     whole_ns = busy_ns + idle_ns + others_ns
     groups = {group.key: group for group in content.kernels}
     for value, by_kernel in held.items():
-        cells = [_cell(groups[key], own, whole_ns) for key, own in by_kernel.items()]
+        cells = [_map_cell(groups[key], own, whole_ns) for key, own in by_kernel.items()]
         label = "" if len(held) == 1 and not value else fmt.cut_middle(value or OUTSIDE, 60)
         if strip := strip_of(label, cells, whole_ns, choice, value):
             yield strip
@@ -76,7 +76,7 @@ def _others_ns(program: Unprofiled | None, busy_ns: float) -> float:
     return max(program.kernel_ns - busy_ns, 0.0) if program and program.kernel_ns else 0.0
 
 
-def _cell(group: KernelSummary, launches: list[Launch], whole_ns: float) -> Cell:
+def _map_cell(group: KernelSummary, launches: list[Launch], whole_ns: float) -> Cell:
     time_ns = sum(launch.duration_ns or 0.0 for launch in launches)
     won_ns = sum(launch.winnable_ns or 0.0 for launch in launches if launch.analysis.verdict.gain)
     median = group.representative

@@ -40,7 +40,7 @@ FAILED = "failed"
 """Stands instead of a verdict for launches that have none because they failed."""
 
 
-class Choice(Struct, frozen=True):
+class ListEntry(Struct, frozen=True):
     """One entry of a list: the value that the page's state takes, and the words for it."""
 
     value: str
@@ -52,7 +52,7 @@ class Picker(Struct, frozen=True):
 
     key: str
     label: str
-    choices: tuple[Choice, ...]
+    choices: tuple[ListEntry, ...]
 
     @property
     def width_px(self) -> int:
@@ -197,8 +197,8 @@ def _picker(key: str, label: str, rows: Iterable[Mapping[str, Any]], words: Call
     return Picker(key, label, tuple(_choice(value, words) for value in values))
 
 
-def _choice(value: str, words: Callable[[str], str] = str) -> Choice:
-    return Choice(value, fmt.cut_middle(words(value), LABEL_WIDTH))
+def _choice(value: str, words: Callable[[str], str] = str) -> ListEntry:
+    return ListEntry(value, fmt.cut_middle(words(value), LABEL_WIDTH))
 
 
 def items(content: Content) -> list[dict[str, Any]]:
@@ -217,7 +217,7 @@ def items(content: Content) -> list[dict[str, Any]]:
     }
     nowhere = {"o": "", "tier": int(Tier.FILL)}
     return [
-        _item(launch, content.report_labels.get(launch.analysis.kernel.digest, ""))
+        _launch_item(launch, content.report_labels.get(launch.analysis.kernel.digest, ""))
         | places.get(launch.group_key, nowhere)
         | versions.get(launch.group_key, {})
         for launch in content.launches
@@ -240,7 +240,7 @@ def precision(counted: Mapping[str, float]) -> str:
     return max(flop, key=lambda dtype: flop[dtype], default="")
 
 
-def _item(launch: Launch, report: str) -> dict[str, Any]:
+def _launch_item(launch: Launch, report: str) -> dict[str, Any]:
     kernel = launch.analysis.kernel
     return {
         "k": launch.key,

@@ -37,7 +37,7 @@ CHOICES = frozenset(
 """Parameters that choose what is done and not how much of it."""
 
 
-class Step(Struct, frozen=True):
+class SweepCase(Struct, frozen=True):
     """One case of a sweep.
 
     Attributes:
@@ -106,7 +106,7 @@ class Sweep(Struct, frozen=True):
     gpu: str
     varied: str
     kept: Mapping[str, int]
-    steps: tuple[Step, ...]
+    steps: tuple[SweepCase, ...]
     memory: RoofLine | None
     pipes: tuple[RoofLine, ...]
 
@@ -118,7 +118,7 @@ class Sweep(Struct, frozen=True):
         return f"{self.operation}, {' and '.join(self.dtypes)}: {begin} to {last.short}"
 
     @property
-    def placed(self) -> tuple[Step, ...]:
+    def placed(self) -> tuple[SweepCase, ...]:
         """Cases with a place in the plane."""
         return tuple(step for step in self.steps if step.is_placed)
 
@@ -194,7 +194,7 @@ def _sweep(reports: Sequence[_Report], roofs: Mapping[str, RoofSet]) -> Sweep | 
         gpu=ordered[0].gpu,
         varied=varied,
         kept={name: ordered[0].parameters[name] for name in names if name not in varying},
-        steps=tuple(_step(report, varied) for report in ordered),
+        steps=tuple(_sweep_case(report, varied) for report in ordered),
         memory=next((roof for roof in page.levels if "dram" in roof.keys), None),
         pipes=tuple(roof for roof in page.pipes if worked.intersection(roof.keys)),
     )
@@ -206,7 +206,7 @@ def _varied(reports: Iterable[_Report], varying: Sequence[str]) -> str:
     return "n" if same and "n" in varying else varying[0]
 
 
-def _step(report: _Report, varied: str) -> Step:
+def _sweep_case(report: _Report, varied: str) -> SweepCase:
     value = report.parameters[varied]
     case = report.checked.prediction.case
     if varied in LADDERS:
@@ -214,7 +214,7 @@ def _step(report: _Report, varied: str) -> Step:
         label, short = f"{value} {name}".strip(), str(value)
     else:
         label, short = f"{varied} = {value:,}", f"{value:,}"
-    return Step(label, short, report.keys, report.checked, report.cublas_share)
+    return SweepCase(label, short, report.keys, report.checked, report.cublas_share)
 
 
 DOT_PART = 0.2
@@ -229,12 +229,12 @@ HOW_TO_READ = (
 )
 
 
-def _predicted(step: Step) -> tuple[float, float] | None:
+def _predicted(step: SweepCase) -> tuple[float, float] | None:
     intensity, roof = step.predicted_intensity, step.roof_at(step.predicted_intensity)
     return (intensity, roof) if intensity and roof else None
 
 
-def _place_of(step: Step) -> tuple[float, float]:
+def _place_of(step: SweepCase) -> tuple[float, float]:
     return step.intensity_flop_per_byte or 1.0, step.flop_per_s or 1.0
 
 
@@ -245,7 +245,7 @@ def sweep_plane(sweep: Sweep, groups: Mapping[str, str] = MappingProxyType({})) 
         sweep: Cases of a program, in order.
         groups: The kernel of each launch's key.
     """
-    dots = tuple(_dot(step, groups) for step in sweep.placed)
+    dots = tuple(_case_dot(step, groups) for step in sweep.placed)
     pairs = [(_place_of(step), ring) for step in sweep.placed if (ring := _predicted(step))]
     memory = sweep.memory
     return Drawn(
@@ -260,7 +260,7 @@ def sweep_plane(sweep: Sweep, groups: Mapping[str, str] = MappingProxyType({})) 
     )
 
 
-def _dot(step: Step, groups: Mapping[str, str]) -> Dot:
+def _case_dot(step: SweepCase, groups: Mapping[str, str]) -> Dot:
     x, y = _place_of(step)
     facts = {
         "Verdict": BOUND_LABELS[step.bound],
@@ -275,7 +275,7 @@ def _dot(step: Step, groups: Mapping[str, str]) -> Dot:
     return Dot(x, y, step.bound, step.label, step.short, DOT_PART, keys=keys, group=group, facts=facts)
 
 
-def _roof_text(step: Step) -> str:
+def _roof_text(step: SweepCase) -> str:
     roof = step.roof_at(step.intensity_flop_per_byte)
     return f"{fmt.si(roof, 'FLOP/s')} ({fmt.percent(step.roof_share)} reached)" if roof else "not in the report"
 

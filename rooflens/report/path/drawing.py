@@ -48,7 +48,7 @@ def path_spec(ladder: Ladder, roofs: Mapping[str, RoofSet]) -> Mapping[str, Any]
     path = tuple((at.intensity, at.per_s) for at in own)
     plane = Drawn(
         f"{gpu}: {_title(ladder)}",
-        tuple(_dot(number, rung, rung.analysis, at, longest) for number, rung, at in found if rung.analysis),
+        tuple(_rung_dot(number, rung, rung.analysis, at, longest) for number, rung, at in found if rung.analysis),
         (f"Numbers as beside it{star}.", "Each at the level that binds it. Area: time."),
         slopes,
         flats,
@@ -66,7 +66,7 @@ def _title(ladder: Ladder) -> str:
     return "versions" if drawn is ladder else f"versions of {fmt.cut_middle(fmt.plain_name(drawn.name), NAME_WIDTH)}"
 
 
-def _dot(number: int, rung: Rung, analysis: Analysis, at: Standing, longest_ns: float) -> Dot:
+def _rung_dot(number: int, rung: Rung, analysis: Analysis, at: Standing, longest_ns: float) -> Dot:
     return dot_of(
         analysis,
         at,
@@ -77,16 +77,16 @@ def _dot(number: int, rung: Rung, analysis: Analysis, at: Standing, longest_ns: 
     )
 
 
-def _labelled(plane: Drawn, found: list[tuple[int, Rung]], best: str) -> Drawn:
+def _labelled(plane: Drawn, rungs: list[tuple[int, Rung]], best: str) -> Drawn:
     """Write numbers at the dots, with names at both ends of the way, at the best one and at the library's kernel.
 
     Dots that lie upon one another have their numbers in one place, and no names where they are more than two.
     """
-    own = [number for number, rung in found if not rung.library]
+    own = [number for number, rung in rungs if not rung.library]
     dots = list(plane.dots)
     for group in plane.together():
         said = []
-        for number, rung in (found[place] for place in group):
+        for number, rung in (rungs[place] for place in group):
             is_named = len(group) < MOST_NAMED and (rung.label == best or number in {own[0], own[-1]})
             name = f" {rung.label}" if is_named else ""
             said.append(rung.library or f"{number}{f' {STAR}' if rung.label == best else ''}{name}")

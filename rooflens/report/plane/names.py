@@ -19,10 +19,10 @@ ARGUMENT_WIDTH = 12
 def short_names(kernels: Mapping[str, str], width: int = LABEL_WIDTH) -> dict[str, str]:
     """Shorten kernel names to at most `width` characters, by the keys given."""
     names = keys.short_names(kernels.values())
-    return {key: _cut(names[name], width) for key, name in kernels.items()}
+    return {key: _cut_name(names[name], width) for key, name in kernels.items()}
 
 
-def _cut(name: str, width: int) -> str:
+def _cut_name(name: str, width: int) -> str:
     """Shorten a name, keeping the template arguments that tell it from its namesakes."""
     function, bracket, arguments = name.partition("<")
     if len(name) <= width or not bracket:

@@ -72,7 +72,7 @@ class Spot(NamedTuple):
         return place if self.lead is None else [*place, round(self.lead_part, 2)]
 
 
-class Place(NamedTuple):
+class PlacedWords(NamedTuple):
     """Words at one place: as the chart's data hold them, the boxes that cover them, and the thin line to them."""
 
     row: Row
@@ -96,7 +96,7 @@ class Text(Struct, frozen=True):
     spots: Sequence[Spot]
     own: Sequence[Box] = ()
 
-    def places(self, view: Sheet) -> Iterator[Place]:
+    def places(self, view: Sheet) -> Iterator[PlacedWords]:
         """List where it may stand: the whole words at all their spots, then shorter ones."""
         right, down = view.at(self.x, self.y)
         for words in self.words:
@@ -104,7 +104,7 @@ class Text(Struct, frozen=True):
             half = text_px(words) / 2
             for spot in self.spots:
                 box = Box(right + spot.dx + spot.side * half, down + spot.dy, half, LINE_PX / 2, right)
-                yield Place(spot.row(words), (box,), _lead(right, down, spot))
+                yield PlacedWords(spot.row(words), (box,), _lead(right, down, spot))
 
 
 def _lead(right: float, down: float, spot: Spot) -> Line | None:
@@ -141,9 +141,9 @@ class Canvas(Struct, frozen=True):
         """Place a text at the best of its spots that is free, and take that; None if there is none."""
         return self.take(text.places(self.view), Boxes(text.own))
 
-    def take(self, places: Iterable[Place], own: Boxes | None = None) -> Row | None:
-        """Take the first place that is free and crosses no line, else the first free one, clear of `own` boxes too."""
-        best = self.find(places, own)
+    def take(self, places: Iterable[PlacedWords], more: Boxes | None = None) -> Row | None:
+        """Take the first place that is free and crosses no line, else the first free one, clear of `more` boxes too."""
+        best = self.find(places, more)
         if best is None:
             return None
         self.taken.extend(best.boxes)
@@ -151,9 +151,9 @@ class Canvas(Struct, frozen=True):
             self.leads.append(Edge.of(best.lead))
         return best.row
 
-    def find(self, places: Iterable[Place], own: Boxes | None = None) -> Place | None:
+    def find(self, places: Iterable[PlacedWords], more: Boxes | None = None) -> PlacedWords | None:
         """Find the place that `take` would take."""
-        taken = (self.taken,) if own is None else (own, self.taken)
+        taken = (self.taken,) if more is None else (more, self.taken)
         edges = [Edge.of(line) for line in self.lines]
         best = None
         for place in places:
@@ -167,7 +167,7 @@ class Canvas(Struct, frozen=True):
                 return place
         return best
 
-    def _is_free(self, place: Place, taken: Sequence[Boxes]) -> bool:
+    def _is_free(self, place: PlacedWords, taken: Sequence[Boxes]) -> bool:
         for box in place.boxes:
             if not box.inside(self.view.width_px, self.view.height_px, INSIDE_PX):
                 return False
@@ -230,9 +230,9 @@ def apart(points: Iterable[Mark], *, by_level: bool = False) -> list[Mark]:
     return kept
 
 
-def _are_near(one: Placed, other: Placed) -> bool:
+def _are_near(placed: Placed, other: Placed) -> bool:
     """Return whether two places are one to the eye."""
-    return all(abs(log10(a / b)) < SAME_PLACE_DECADES for a, b in zip(one.at, other.at, strict=True))
+    return all(abs(log10(a / b)) < SAME_PLACE_DECADES for a, b in zip(placed.at, other.at, strict=True))
 
 
 def ridge_spots() -> list[Spot]:

@@ -318,7 +318,7 @@ class Plane(Struct, frozen=True):
         reached = [v for p in points for v in (p.per_s, p.roof_per_s) if v]
         peaks = {p.peak_per_s for p in points if p.peak_per_s}
         near = [peak for peak in peaks if peak <= max(reached, default=0.0) * NEAR_ROOF_RATIO]
-        return _y_domain([*reached, *near, *(one.flop_per_s for one in self._loops_of_one())])
+        return _y_domain([*reached, *near, *(one.flop_per_s for one in self._loops_of_single())])
 
     @property
     def whole(self) -> tuple[Domain, Domain]:
@@ -330,14 +330,14 @@ class Plane(Struct, frozen=True):
 
     def _news(self, level: str) -> Sequence[Point]:
         """List what must be in sight at a level: its points, and of a single kernel its other levels too."""
-        return self.points if self._has_one else self.points_at(level)
+        return self.points if self._has_single else self.points_at(level)
 
-    def _loops_of_one(self) -> Sequence[LoopPoint]:
+    def _loops_of_single(self) -> Sequence[LoopPoint]:
         """List the loops of a single kernel: of several none is seen before one is chosen."""
-        return self.loops if self._has_one else ()
+        return self.loops if self._has_single else ()
 
     @property
-    def _has_one(self) -> bool:
+    def _has_single(self) -> bool:
         return len({point.launch.group_key for point in self.points}) == 1
 
     def beyond(self, level: str) -> bool:

@@ -17,7 +17,7 @@ from rooflens.model.roofline.unit_names import origin, resource_label
 from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
 from rooflens.report.plane.later import alt
 from rooflens.report.plane.marks import PAGE, QUIET, Pen, Style, at_spot, placed, rounded, written
-from rooflens.report.plane.placement import LINE_PX, Canvas, Place, Spot, Text
+from rooflens.report.plane.placement import LINE_PX, Canvas, PlacedWords, Spot, Text
 from rooflens.report.plane.viewport import Sheet
 
 Row = list[Any]
@@ -145,7 +145,7 @@ def _slid_spots(room_px: float) -> list[Spot]:
     return [Spot(-dx, dy, -1) for dx in steps for dy in (-MIDDLE_PX, MIDDLE_PX)]
 
 
-def _along(line: Line, name: str) -> Iterator[Place]:
+def _along(line: Line, name: str) -> Iterator[PlacedWords]:
     """List the places of a name beside a line from its lower end on; a row of boxes covers its turned words."""
     length_px, whole_px = text_px(name), hypot(line.x1 - line.x0, line.y1 - line.y0)
     right, down = (line.x1 - line.x0) / whole_px, (line.y1 - line.y0) / whole_px
@@ -162,7 +162,7 @@ def _along(line: Line, name: str) -> Iterator[Place]:
                 Box(x := x0 + right * (begin_px + px), y0 + down * (begin_px + px), half, height, x)
                 for px, height in links
             ]
-            yield Place([name, part, side], boxes)
+            yield PlacedWords([name, part, side], boxes)
 
 
 def work_unit(pipe: str) -> str:

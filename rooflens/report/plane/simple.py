@@ -87,7 +87,7 @@ At = tuple[float, float]
 OWN_ROOF = NamedRoof("own", 1.0, ("its own roof",))
 
 
-class Bar(NamedTuple):
+class BindingBar(NamedTuple):
     """What binds a kernel before the drawn roof: the operations per second at which it would be full, and its name."""
 
     per_s: float
@@ -120,7 +120,7 @@ class Dot(Struct, frozen=True):
     part: float = 0.3
     is_faint: bool = False
     level: str = ""
-    bar: Bar | None = None
+    bar: BindingBar | None = None
     keys: tuple[str, ...] = ()
     group: str = ""
     facts: Mapping[str, str] = {}
@@ -182,7 +182,7 @@ class Drawn(Struct, frozen=True):
     def x_domain(self) -> Domain:
         """Operations per byte from end to end: all dots and ridges, with air."""
         if self.is_near:
-            return _near([x for x, _ in self.spots])
+            return _near_domain([x for x, _ in self.spots])
         ridges = [flat.peak / slope.peak for flat in self.flats for slope in self.slopes]
         return aired([*(x for x, _ in self.spots), *ridges], LEAST_DECADES)
 
@@ -193,7 +193,7 @@ class Drawn(Struct, frozen=True):
         if self.shares:
             return min(aired(heights, 1.0)[0], 0.1), max(1.0, *heights) * SHARES_AIR
         if self.is_near:
-            return _near(heights)
+            return _near_domain(heights)
         return aired([*heights, *(flat.peak for flat in self.flats)], LEAST_DECADES)
 
     @property
@@ -235,35 +235,39 @@ def roofs_of(roofs: RoofSet, levels: Iterable[str], gpu: str | None) -> tuple[tu
     return slopes, tuple(map(flat_roof, roofs.pipes))
 
 
-def dot_of(analysis: Analysis, one: Standing, name: str, *, in_shares: bool = False, **more: Any) -> Dot:
+def dot_of(analysis: Analysis, standing: Standing, name: str, *, in_shares: bool = False, **more: Any) -> Dot:
     """Place a kernel at the level that binds it, with its level, place and roof in its tooltip before other facts.
 
     Args:
         analysis: The kernel.
-        one: Where it stands, with a roof where heights are shares.
+        standing: Where it stands, with a roof where heights are shares.
         name: What its tooltip calls it.
         in_shares: Its height is its share of its own roof.
         more: Other attributes of the dot.
     """
-    unit = UNITS[one.unit]
+    unit = UNITS[standing.unit]
     facts = {
-        "Level": resource_label(one.level, analysis.kernel.gpu),
-        "Place": f"{fmt.intensity(one.intensity, unit)}, {fmt.si(one.per_s, f'{unit}/s')}",
-        "Its roof": roof_words(one, unit),
+        "Level": resource_label(standing.level, analysis.kernel.gpu),
+        "Place": f"{fmt.intensity(standing.intensity, unit)}, {fmt.si(standing.per_s, f'{unit}/s')}",
+        "Its roof": roof_words(standing, unit),
         **more.pop("facts", {}),
     }
-    height = (one.share or 0.0) if in_shares else one.per_s
-    bar = Bar(one.binding.per_s, binding_label(one.binding)) if one.binding and not in_shares else None
+    height = (standing.share or 0.0) if in_shares else standing.per_s
+    bar = (
+        BindingBar(standing.binding.per_s, binding_label(standing.binding))
+        if standing.binding and not in_shares
+        else None
+    )
     shown = analysis.verdict.shown_class
-    return Dot(one.intensity, height, shown, name, level=one.level, bar=bar, facts=facts, **more)
+    return Dot(standing.intensity, height, shown, name, level=standing.level, bar=bar, facts=facts, **more)
 
 
-def roof_words(one: Standing, unit: str) -> str:
+def roof_words(standing: Standing, unit: str) -> str:
     """Say what a kernel is measured against: `1.2 TFLOP/s, of L1 load/store slots, 86 % reached`."""
-    if not one.limit_per_s:
+    if not standing.limit_per_s:
         return "not in the report"
-    of = f", of {binding_label(one.binding)}" if one.binding else ""
-    return f"{fmt.si(one.limit_per_s, f'{unit}/s')}{of}, {fmt.percent(one.share)} reached"
+    of = f", of {binding_label(standing.binding)}" if standing.binding else ""
+    return f"{fmt.si(standing.limit_per_s, f'{unit}/s')}{of}, {fmt.percent(standing.share)} reached"
 
 
 @unchecked
@@ -277,7 +281,7 @@ def plane_spec(plane: Drawn) -> Spec:
         *slope_name_layers(table("roofs"), SPOT),
         *flat_name_layers(table("pipes"), SPOT),
         table("ridges").mark_point(style="ridge", size=28, **QUIET).encode(**PAGE.at),
-        *_marks(plane, data),
+        *_mark_charts(plane, data),
         *([binding_bars(table("dots").transform_filter("datum.limit"))] if has_bars else []),
         leads(words),
         *written(words.transform_filter("datum.s !== 'label'"), "note", **at_spot()),
@@ -309,7 +313,7 @@ def _datasets(plane: Drawn) -> dict[str, list[dict[str, Any]]]:
     roofs, places = plane.roofs, [_placed(plane, size) for size in SIZES]
     labels = [
         {"s": kind, "x": text.x, "y": text.y, "p": [own[1][at] for own in places]}
-        for at, (kind, text) in enumerate(_texts(plane, SIZES[0]))
+        for at, (kind, text) in enumerate(_label_texts(plane, SIZES[0]))
         if any(own[1][at] for own in places)
     ]
     data: dict[str, list[dict[str, Any]]] = {
@@ -324,7 +328,7 @@ def _datasets(plane: Drawn) -> dict[str, list[dict[str, Any]]]:
             for flat in roofs.flats
         ],
         "ridges": [{"x": x, "y": y} for _, (x, y) in plane.corners],
-        "dots": [_row(dot) for dot in sorted(plane.dots, key=lambda dot: -dot.part)],
+        "dots": [_dot_data(dot) for dot in sorted(plane.dots, key=lambda dot: -dot.part)],
         "labels": labels,
     }
     for name, paths in (("paths", plane.paths), ("links", plane.links)):
@@ -335,7 +339,7 @@ def _datasets(plane: Drawn) -> dict[str, list[dict[str, Any]]]:
     return {name: rows for name, rows in data.items() if rows or name not in _OPTIONAL}
 
 
-def _row(dot: Dot) -> dict[str, Any]:
+def _dot_data(dot: Dot) -> dict[str, Any]:
     return {
         "x": dot.x,
         "y": dot.y,
@@ -360,10 +364,10 @@ def _placed(plane: Drawn, size: SizeClass) -> tuple[Mapping[str, list[Any]], lis
     names = roofs.name(canvas, boxes)
     canvas.taken.extend(boxes)
     canvas.taken.extend(point_box(view.at(*spot), CORNER_PX) for _, spot in plane.corners)
-    return names, [canvas.place(text) for _, text in _texts(plane, size)]
+    return names, [canvas.place(text) for _, text in _label_texts(plane, size)]
 
 
-def _texts(plane: Drawn, size: SizeClass) -> list[tuple[str, Text]]:
+def _label_texts(plane: Drawn, size: SizeClass) -> list[tuple[str, Text]]:
     """List the words that ask for a place in the order of their worth: labels, levels where they differ, bars, ridges.
 
     The list is as long at each class of sizes.
@@ -391,11 +395,11 @@ FULL_WIDTH = 40
 """Characters of a label where there is much room."""
 
 
-def _apart_px(one: At, other: At) -> float:
-    return hypot(one[0] - other[0], one[1] - other[1])
+def _apart_px(place: At, other: At) -> float:
+    return hypot(place[0] - other[0], place[1] - other[1])
 
 
-def _near(values_: Sequence[float]) -> Domain:
+def _near_domain(values_: Sequence[float]) -> Domain:
     low, high = min(values_) / NEAR_AIR, max(values_) * NEAR_AIR
     grown = max(1.0, 10**NEAR_DECADES / (high / low)) ** 0.5
     return low / grown, high * grown
@@ -404,7 +408,7 @@ def _near(values_: Sequence[float]) -> Domain:
 _OPTIONAL = frozenset({"paths", "links", "rings", "chosen"})
 
 
-def _marks(plane: Drawn, data: Mapping[str, Any]) -> Iterator[alt.Chart]:
+def _mark_charts(plane: Drawn, data: Mapping[str, Any]) -> Iterator[alt.Chart]:
     """Join places by lines, those of a prediction by dashed ones, and mark some with rings, the reader's choice too."""
     if "paths" in data:
         yield from ways(table("paths"))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from rooflens.format import MISSING, duration, percent, si
 from rooflens.model.knowledge.items import column_heads
 from rooflens.model.program.copies import Copies
-from rooflens.model.program.grouping import Group, grouped
+from rooflens.model.program.grouping import RowGroup, grouped
 from rooflens.model.program.idle import Idle, IdleKind
 from rooflens.model.program.kernels import ProgramKernel
 from rooflens.model.program.ranks import Joined
@@ -22,7 +22,7 @@ from rooflens.model.verdict_classes import SHOWN_CLASSES
 from rooflens.report.document import Block, Column, Filtered, OnPage, Paragraph, Pick, Span, Style, Table, Words, code
 from rooflens.report.program.idle import IDLE_BECAUSE, idle_place
 from rooflens.report.program.kernel_rows import CLASS, COLUMNS, kernel_cells
-from rooflens.report.program.lane import Side, mark_of, name_of, streams_of
+from rooflens.report.program.lane import DrawnProgram, mark_of, name_of, streams_of
 from rooflens.report.program.words import cut
 
 SHOWN = 12
@@ -41,7 +41,7 @@ _NOTE = (
 )
 
 
-class Row(Struct, frozen=True):
+class OperatorRow(Struct, frozen=True):
     """A row of the table.
 
     Attributes:
@@ -61,10 +61,10 @@ class Row(Struct, frozen=True):
     bound: str = ""
     streams: tuple[str, ...] = ()
     ranks: tuple[str, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[OperatorRow, ...] = ()
 
 
-def by_operator(whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) -> Iterator[Block]:
+def by_operator(whole: Joined, names: Mapping[str, str], sides: Sequence[DrawnProgram]) -> Iterator[Block]:
     """Yield the table, below its filters.
 
     Args:
@@ -82,13 +82,13 @@ def by_operator(whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) 
     for part in parts:
         place = len(rows)
         for one in (part, *part.rows):
-            rows.append(_cells(one, whole_ns, longest_ns))
+            rows.append(_cells_with_bar(one, whole_ns, longest_ns))
             within.append(-1 if one is part else place)
             marks.append("" if one.rows else one.mark)
     left_out = len(whole.kernels) - min(_KERNELS, len(whole.kernels))
     has_counters = any(one.measured is not None for one in whole.kernels)
     table = Table(
-        tuple(_columns(has_times=bool(whole.parts.wall_ns), has_counters=has_counters)),
+        tuple(_kernel_columns(has_times=bool(whole.parts.wall_ns), has_counters=has_counters)),
         tuple(rows),
         label="Where the time goes, by operator",
         amount=len(rows) + left_out,
@@ -96,61 +96,61 @@ def by_operator(whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) 
         marks=tuple(marks),
         within=tuple(within),
     )
-    items = tuple(_item(one) for part in parts for one in (part, *part.rows) if not one.rows)
+    items = tuple(_row_item(one) for part in parts for one in (part, *part.rows) if not one.rows)
     classes = tuple(one for one in _CLASSES if any(item["bound"] == one for item in items))
     filtered = Filtered("Where the time goes", table.without_empty(MISSING), classes, _picks(items), items, SHOWN)
     note = (Paragraph((_NOTE,), "note"),) if whole.parts.wall_ns else ()
     yield OnPage((filtered, *note))
 
 
-def parts_of(whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) -> list[Row]:
+def parts_of(whole: Joined, names: Mapping[str, str], sides: Sequence[DrawnProgram]) -> list[OperatorRow]:
     """List operators, communication, copies, graphs and kinds of idle time, what takes most first."""
-    rows = [*_Kernels(whole, names, sides).rows(), *_others(whole), *_idle(whole)]
+    rows = [*_RowMaker(whole, names, sides).rows(), *_copies_and_graphs(whole), *_idle(whole)]
     return sorted(rows, key=lambda one: -(one.alone_ns or 0.0))
 
 
-class _Kernels:
-    def __init__(self, whole: Joined, names: Mapping[str, str], sides: Sequence[Side]) -> None:
+class _RowMaker:
+    def __init__(self, whole: Joined, names: Mapping[str, str], sides: Sequence[DrawnProgram]) -> None:
         self._whole, self._names = whole, names
         self._streams, self._ranks = streams_of(sides), _ranks(whole)
         self._listed = {id(one) for one in sorted(whole.kernels, key=lambda one: -one.time_ns)[:_KERNELS]}
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[OperatorRow]:
         """Yield operators, communication, and kernels that were not chosen."""
         whole = self._whole
         sent, computing = ([one for one in whole.kernels if one.is_communication is waits] for waits in (True, False))
         groups = grouped(computing, "operator", whole.time_ns)
         for group in groups[:_OPERATORS]:
             name = code(cut(group.name)) if group.name else Span("kernels without an operator", "dim")
-            yield self._summed([member.kernel for member in group.rows], _group_cells(group, name), group.name)
+            yield self._summed_row([member.kernel for member in group.rows], _group_cells(group, name), group.name)
         if rest := [member.kernel for group in groups[_OPERATORS:] for member in group.rows]:
-            yield self._summed(rest, _sums(f"{len(groups) - _OPERATORS:,} other operators", rest), "other")
+            yield self._summed_row(rest, _sums(f"{len(groups) - _OPERATORS:,} other operators", rest), "other")
         if every := [one for one in whole.every if one.is_communication]:
             cells = _sums("communication", every)
             alone_ns = whole.parts.communication_ns if whole.parts.wall_ns else sum(one.time_ns for one in every)
-            rows = self._opened(sorted(sent, key=lambda one: -one.time_ns))
-            yield Row(cells, alone_ns, "communication", mark_of("communication"), "communication", rows=rows)
+            rows = self._opened_rows(sorted(sent, key=lambda one: -one.time_ns))
+            yield OperatorRow(cells, alone_ns, "communication", mark_of("communication"), "communication", rows=rows)
         chosen = {one.identity for one in whole.kernels}
         if left := [one for one in whole.every if not one.is_communication and one.identity not in chosen]:
-            yield self._summed(left, _sums("kernels that were not chosen", left), "not chosen")
+            yield self._summed_row(left, _sums("kernels that were not chosen", left), "not chosen")
 
-    def _summed(self, kernels: Sequence[ProgramKernel], cells: tuple[Words, ...], name: str | None) -> Row:
-        alone_ns, style, rows = sum(map(self._alone, kernels)), _style(kernels), self._opened(kernels)
-        return Row(cells, alone_ns, style, mark_of("operator", name), style, rows=rows)
+    def _summed_row(self, kernels: Sequence[ProgramKernel], cells: tuple[Words, ...], name: str | None) -> OperatorRow:
+        alone_ns, style, rows = sum(map(self._alone, kernels)), _style(kernels), self._opened_rows(kernels)
+        return OperatorRow(cells, alone_ns, style, mark_of("operator", name), style, rows=rows)
 
-    def _alone(self, one: ProgramKernel) -> float:
-        return one.wall_ns or 0.0 if self._whole.parts.wall_ns else float(one.time_ns)
+    def _alone(self, kernel: ProgramKernel) -> float:
+        return kernel.wall_ns or 0.0 if self._whole.parts.wall_ns else float(kernel.time_ns)
 
-    def _opened(self, kernels: Sequence[ProgramKernel]) -> tuple[Row, ...]:
-        return tuple(self._kernel(one) for one in kernels if id(one) in self._listed)
+    def _opened_rows(self, kernels: Sequence[ProgramKernel]) -> tuple[OperatorRow, ...]:
+        return tuple(self._operator_row(one) for one in kernels if id(one) in self._listed)
 
-    def _kernel(self, one: ProgramKernel) -> Row:
-        cells = kernel_cells(one, self._names[one.name], 1.0)
+    def _operator_row(self, kernel: ProgramKernel) -> OperatorRow:
+        cells = kernel_cells(kernel, self._names[kernel.name], 1.0)
         # The bar, the share and the operator stand elsewhere.
         cells = tuple(words for place, words in enumerate(cells) if place not in {1, 3, _OPERATOR})
-        mark, kind = mark_of(*one.identity), one.shown_class
-        alone_ns = None if one.is_communication else self._alone(one)
-        return Row(cells, alone_ns, kind, mark, kind, self._streams.get(mark, ()), self._ranks.get(mark, ()))
+        mark, kind = mark_of(*kernel.identity), kernel.shown_class
+        alone_ns = None if kernel.is_communication else self._alone(kernel)
+        return OperatorRow(cells, alone_ns, kind, mark, kind, self._streams.get(mark, ()), self._ranks.get(mark, ()))
 
 
 def _ranks(whole: Joined) -> dict[str, tuple[str, ...]]:
@@ -163,37 +163,42 @@ def _ranks(whole: Joined) -> dict[str, tuple[str, ...]]:
     return {mark: tuple(names) for mark, names in found.items()}
 
 
-def _others(whole: Joined) -> Iterator[Row]:
+def _copies_and_graphs(whole: Joined) -> Iterator[OperatorRow]:
     """Yield copies and graphs, where they take time that nothing else does."""
     parts = whole.parts
     if parts.copies_ns:
-        cells = _short("copies", sum(one.time_ns for one in whole.copies), sum(one.count for one in whole.copies))
-        yield Row(cells, parts.copies_ns, rows=tuple(map(_copies, whole.copies[:_CAUSES])))
+        cells = _short_cells("copies", sum(one.time_ns for one in whole.copies), sum(one.count for one in whole.copies))
+        yield OperatorRow(cells, parts.copies_ns, rows=tuple(map(_copies, whole.copies[:_CAUSES])))
     for name, time_ns in (
         ("graphs, kernels not recorded", parts.graphs_ns),
         ("graphs of which nothing was recorded", parts.unknown_ns),
     ):
         if time_ns:
-            yield Row(_short(name, time_ns), time_ns, mark=mark_of(name), bound="graphs")
+            yield OperatorRow(_short_cells(name, time_ns), time_ns, mark=mark_of(name), bound="graphs")
 
 
-def _copies(one: Copies) -> Row:
-    cells = _short(code(cut(one.name)) if one.name else "not named", one.time_ns, one.count, si(one.moved_bytes, "B"))
-    return Row(cells, None, mark=mark_of("copy", one.name), bound="copies")
+def _copies(copies: Copies) -> OperatorRow:
+    cells = _short_cells(
+        code(cut(copies.name)) if copies.name else "not named",
+        copies.time_ns,
+        copies.count,
+        si(copies.moved_bytes, "B"),
+    )
+    return OperatorRow(cells, None, mark=mark_of("copy", copies.name), bound="copies")
 
 
-def _idle(whole: Joined) -> Iterator[Row]:
+def _idle(whole: Joined) -> Iterator[OperatorRow]:
     """Yield idle time by what the host did, which opens to where it did that."""
     for kind, time_ns in whole.parts.idle_by_kind.items():
         causes = [one for one in whole.idle if one.kind == kind]
-        rows = tuple(_cause(kind, place, one) for place, one in enumerate(causes[:_CAUSES]))
-        cells = _short(f"idle: {IDLE_BECAUSE[kind]}", time_ns, sum(one.count for one in causes))
-        yield Row(cells, time_ns, rows=rows, mark=f"idle-{kind}", bound="idle")
+        rows = tuple(_idle_row(kind, place, one) for place, one in enumerate(causes[:_CAUSES]))
+        cells = _short_cells(f"idle: {IDLE_BECAUSE[kind]}", time_ns, sum(one.count for one in causes))
+        yield OperatorRow(cells, time_ns, rows=rows, mark=f"idle-{kind}", bound="idle")
 
 
-def _cause(kind: IdleKind, place: int, one: Idle) -> Row:
-    cells = _short(idle_place(one), one.gap_ns, one.count, where=cut(one.call or ""))
-    return Row(cells, one.gap_ns, mark=f"idle-{kind}-{place}", bound="idle")
+def _idle_row(kind: IdleKind, place: int, idle: Idle) -> OperatorRow:
+    cells = _short_cells(idle_place(idle), idle.gap_ns, idle.count, where=cut(idle.call or ""))
+    return OperatorRow(cells, idle.gap_ns, mark=f"idle-{kind}-{place}", bound="idle")
 
 
 def _style(kernels: Sequence[ProgramKernel]) -> Style:
@@ -204,14 +209,14 @@ def _style(kernels: Sequence[ProgramKernel]) -> Style:
     return max(times, key=times.__getitem__)
 
 
-def _group_cells(group: Group, name: Words) -> tuple[Words, ...]:
+def _group_cells(group: RowGroup, name: Words) -> tuple[Words, ...]:
     known = group.floor_time_ns / group.time_ns if group.time_ns else 0.0
     of = f" (of {percent(known)})" if group.floor_ns is not None and group.floor_time_ns < group.time_ns else ""
     floor, gain = duration(group.floor_ns) + of, duration(group.gain_ns)
     return (name, duration(group.time_ns), f"{group.count:,}", "", floor, gain, *[""] * 6)
 
 
-def _short(
+def _short_cells(
     name: Words, time_ns: float, amount: int | None = None, moved: str = "", *, where: str = ""
 ) -> tuple[Words, ...]:
     """Write the cells of what is no kernel."""
@@ -221,16 +226,16 @@ def _short(
 
 
 def _sums(name: Words, kernels: Sequence[ProgramKernel]) -> tuple[Words, ...]:
-    return _short(name, sum(one.time_ns for one in kernels), sum(one.count for one in kernels))
+    return _short_cells(name, sum(one.time_ns for one in kernels), sum(one.count for one in kernels))
 
 
-def _cells(one: Row, whole_ns: float, longest_ns: float) -> tuple[Words, ...]:
-    bar = Span(f"{(one.alone_ns or 0.0) / longest_ns:.4f}", one.style)
-    share = "" if one.alone_ns is None or not whole_ns else percent(one.alone_ns / whole_ns)
-    return one.cells[0], bar, one.cells[1], share, *one.cells[2:]
+def _cells_with_bar(row: OperatorRow, whole_ns: float, longest_ns: float) -> tuple[Words, ...]:
+    bar = Span(f"{(row.alone_ns or 0.0) / longest_ns:.4f}", row.style)
+    share = "" if row.alone_ns is None or not whole_ns else percent(row.alone_ns / whole_ns)
+    return row.cells[0], bar, row.cells[1], share, *row.cells[2:]
 
 
-def _columns(*, has_times: bool, has_counters: bool) -> Iterator[Column]:
+def _kernel_columns(*, has_times: bool, has_counters: bool) -> Iterator[Column]:
     """Yield the columns of a kernel but its operator, each with what its head means."""
     heads = {"share": "of the program"} if has_times else {}
     about = column_heads()["analyze TRACE"]
@@ -242,10 +247,10 @@ def _columns(*, has_times: bool, has_counters: bool) -> Iterator[Column]:
             yield shown._replace(about=column.about or ("" if head == "kernel" else about.get(head, "")))
 
 
-def _item(one: Row) -> dict[str, Any]:
-    item: dict[str, Any] = {"k": one.mark, "g": one.mark, "n": 1, "bound": one.bound}
-    if one.streams or one.ranks:
-        item |= {"stream": one.streams, "rank": one.ranks}
+def _row_item(row: OperatorRow) -> dict[str, Any]:
+    item: dict[str, Any] = {"k": row.mark, "g": row.mark, "n": 1, "bound": row.bound}
+    if row.streams or row.ranks:
+        item |= {"stream": row.streams, "rank": row.ranks}
     return item
 
 

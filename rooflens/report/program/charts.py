@@ -19,7 +19,7 @@ KNOWN_SHOWN, OPEN_SHOWN = 8, 4
 DRAWN, NAMED = 40, 4
 """Kernels in the roofline, those with most to win, and those of them that have their name beside them."""
 
-_NAME_WIDTH = 60
+_CHART_NAME_WIDTH = 60
 
 
 def opportunities(
@@ -45,13 +45,13 @@ def opportunities(
     longest_ns = max(one.time_ns for one in listed) or 1
     rows = tuple(
         Opportunity(
-            name=cut_middle(names[one.name], _NAME_WIDTH),
+            name=cut_middle(names[one.name], _CHART_NAME_WIDTH),
             figure=_figure(one),
             length=one.time_ns / longest_ns,
             style=one.shown_class,
             won=(one.gain_ns or 0.0) / one.time_ns if one.time_ns else 0.0,
             move=move_of(one),
-            where=cut_middle(where_of(one), 2 * _NAME_WIDTH),
+            where=cut_middle(where_of(one), 2 * _CHART_NAME_WIDTH),
             why=tuple(map(Fact, _why(one))),
             rank=place + 1,
             divider="No known floor, by time" if place == len(shown) else "",
@@ -65,20 +65,20 @@ def opportunities(
     return Opportunities("Kernels, most to win first", rows, note, below=below, is_told=False)
 
 
-def _figure(one: ProgramKernel) -> str:
-    if one.gain_ns is None:
-        return duration(one.time_ns)
-    after = duration(one.time_ns - one.gain_ns)
-    return f"{duration(one.time_ns)} -> {'about' if one.by == 'gain' else 'at best'} {after}"
+def _figure(kernel: ProgramKernel) -> str:
+    if kernel.gain_ns is None:
+        return duration(kernel.time_ns)
+    after = duration(kernel.time_ns - kernel.gain_ns)
+    return f"{duration(kernel.time_ns)} -> {'about' if kernel.by == 'gain' else 'at best'} {after}"
 
 
-def _why(one: ProgramKernel) -> Iterator[str]:
-    yield "not profiled" if one.measured is None else one.shown_class
-    yield f"x{one.count:,}, {percent(one.share)} of the kernels' time"
-    if one.floor_cold_ns:
-        yield f"{factor(one.time_ns / one.floor_cold_ns)} its floor, which is {one.limited_by}"
-    if one.operator:
-        yield cut_middle(one.operator, _NAME_WIDTH)
+def _why(kernel: ProgramKernel) -> Iterator[str]:
+    yield "not profiled" if kernel.measured is None else kernel.shown_class
+    yield f"x{kernel.count:,}, {percent(kernel.share)} of the kernels' time"
+    if kernel.floor_cold_ns:
+        yield f"{factor(kernel.time_ns / kernel.floor_cold_ns)} its floor, which is {kernel.limited_by}"
+    if kernel.operator:
+        yield cut_middle(kernel.operator, _CHART_NAME_WIDTH)
 
 
 def roofline(whole: Joined, names: Mapping[str, str]) -> Chart | None:
@@ -101,7 +101,7 @@ def _spec(placed: Sequence[ProgramKernel], names: Mapping[str, str], sheet: Data
     from rooflens.report.plane.simple import Drawn, plane_spec  # noqa: PLC0415 - as above
 
     longest_ns = max(one.time_ns for one in placed)
-    dots = [_dot(one, names, longest_ns) for one in placed]
+    dots = [_kernel_dot(one, names, longest_ns) for one in placed]
     bandwidth = sheet.dram_bandwidth.value
     peaks = {one.peak: sheet.peaks[one.peak].value for one in placed if one.peak and one.peak in sheet.peaks}
     return plane_spec(
@@ -114,17 +114,17 @@ def _spec(placed: Sequence[ProgramKernel], names: Mapping[str, str], sheet: Data
     )
 
 
-def _dot(one: ProgramKernel, names: Mapping[str, str], longest_ns: int) -> Any:
+def _kernel_dot(kernel: ProgramKernel, names: Mapping[str, str], longest_ns: int) -> Any:
     from rooflens.report.plane.simple import Dot  # noqa: PLC0415 - as above
 
-    per_byte = (one.flop or 0.0) / (one.moved_bytes or 1.0)
-    rate = (one.flop or 0.0) * (one.calls or 0.0) / one.time_ns * 1e9
-    name = cut_middle(names[one.name], _NAME_WIDTH)
+    per_byte = (kernel.flop or 0.0) / (kernel.moved_bytes or 1.0)
+    rate = (kernel.flop or 0.0) * (kernel.calls or 0.0) / kernel.time_ns * 1e9
+    name = cut_middle(names[kernel.name], _CHART_NAME_WIDTH)
     facts = {
-        "Time": duration(one.time_ns),
-        "Floor": duration(one.floor_ns),
-        "To win": duration(one.gain_ns),
+        "Time": duration(kernel.time_ns),
+        "Floor": duration(kernel.floor_ns),
+        "To win": duration(kernel.gain_ns),
         "Intensity": intensity(per_byte),
         "Rate": si(rate, "FLOP/s"),
     }
-    return Dot(per_byte, rate, one.shown_class, name, part=one.time_ns / longest_ns, facts=facts)
+    return Dot(per_byte, rate, kernel.shown_class, name, part=kernel.time_ns / longest_ns, facts=facts)

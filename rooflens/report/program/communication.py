@@ -10,7 +10,7 @@ from rooflens.model.program.ranks import Joined, Late
 from rooflens.report.document import Block, Column, Paragraph, Span, Table, Words, code, paragraph
 from rooflens.report.program.words import cut, file_name
 
-_ON_PAGE = 200
+_COLLECTIVES_ON_PAGE = 200
 """Collectives that a page lists."""
 
 _MOSTLY = 0.8
@@ -26,7 +26,7 @@ _RANKS_NOTE = (
     "other ranks. Ranks are aligned by the ends of their collectives, so that their clocks do not matter"
 )
 
-_COLUMNS = (
+_COLLECTIVE_COLUMNS = (
     Column("collective", fit="name", least=10, most=30),
     Column("size", right=True, worth=9),
     Column("type", worth=2),
@@ -42,18 +42,18 @@ _COLUMNS = (
 )
 
 
-def told(one: CollectiveLaunches) -> str:
+def collective_words(collective: CollectiveLaunches) -> str:
     """Say what is sent and how fast: `all-to-all of 289 MB a call over 8 GPUs: 43.3 of 300 GB/s`."""
-    size = f" of {si(one.size_bytes, 'B')} a call" if one.size_bytes else ""
-    gpus = f" over {count(one.gpus, 'GPU')}" if one.gpus else ""
-    rate = one.bus_bytes_per_s
-    name = cut(one.name)
+    size = f" of {si(collective.size_bytes, 'B')} a call" if collective.size_bytes else ""
+    gpus = f" over {count(collective.gpus, 'GPU')}" if collective.gpus else ""
+    rate = collective.bus_bytes_per_s
+    name = cut(collective.name)
     if rate is None:
         return f"{name}{size}{gpus}"
-    return f"{name}{size}{gpus}: {_of(si(rate, 'B/s'), one.link_bytes_per_s)}"
+    return f"{name}{size}{gpus}: {_rate_of_link(si(rate, 'B/s'), collective.link_bytes_per_s)}"
 
 
-def _of(rate: str, link_bytes_per_s: float | None) -> str:
+def _rate_of_link(rate: str, link_bytes_per_s: float | None) -> str:
     """Write a rate and that of its link, the unit once where it is the same."""
     if link_bytes_per_s is None:
         return rate
@@ -69,8 +69,8 @@ def communication_blocks(whole: Joined, top: int) -> Iterator[Block]:
         return
     found = [one.communication for one in whole.programs if one.communication]
     yield Table(
-        _COLUMNS,
-        tuple(map(_row, rows[:_ON_PAGE])),
+        _COLLECTIVE_COLUMNS,
+        tuple(map(_collective_row, rows[:_COLLECTIVES_ON_PAGE])),
         "Communication, most exposed first",
         shown=top,
         amount=len(rows),
@@ -80,7 +80,7 @@ def communication_blocks(whole: Joined, top: int) -> Iterator[Block]:
     lines: list[Words] = [f"{duration(exposed_ns)} of {duration(time_ns)} exposed ({percent(exposed_ns / time_ns)})."]
     waiting = next((one for one in rows if one.is_waiting and one.exposed_ns), None)
     if waiting is not None:
-        name, _, _ = told(waiting).partition(":")
+        name, _, _ = collective_words(waiting).partition(":")
         much = factor(waiting.median_ns / waiting.best_ns) if waiting.best_ns else "far"
         cause = "and so waits for a late rank" if len(whole.ranks) > 1 else "and so may wait for another rank"
         lines.append(f"{name}: the median launch takes {much} the shortest, {cause}.")
@@ -91,20 +91,20 @@ def communication_blocks(whole: Joined, top: int) -> Iterator[Block]:
     yield Paragraph(tuple(notes), "note")
 
 
-def _row(one: CollectiveLaunches) -> tuple[Words, ...]:
+def _collective_row(collective: CollectiveLaunches) -> tuple[Words, ...]:
     return (
-        code(cut(one.name)) if one.name == one.kernel else one.name,
-        si(one.size_bytes, "B") if one.size_bytes else "",
-        Span(cut(one.dtype), "literal") if one.dtype else "",
-        "" if one.gpus is None else f"{one.gpus:,}",
-        Span(cut(group), "literal") if (group := one.description or one.group) else "",
-        f"{one.count:,}",
-        duration(one.time_ns),
-        duration(one.exposed_ns),
-        duration(one.hidden_ns),
-        si(one.bus_bytes_per_s, "B/s") if one.bus_bytes_per_s else "",
-        si(one.best_bus_bytes_per_s, "B/s") if one.best_bus_bytes_per_s else "",
-        si(one.link_bytes_per_s, "B/s") if one.link_bytes_per_s else "",
+        code(cut(collective.name)) if collective.name == collective.kernel else collective.name,
+        si(collective.size_bytes, "B") if collective.size_bytes else "",
+        Span(cut(collective.dtype), "literal") if collective.dtype else "",
+        "" if collective.gpus is None else f"{collective.gpus:,}",
+        Span(cut(group), "literal") if (group := collective.description or collective.group) else "",
+        f"{collective.count:,}",
+        duration(collective.time_ns),
+        duration(collective.exposed_ns),
+        duration(collective.hidden_ns),
+        si(collective.bus_bytes_per_s, "B/s") if collective.bus_bytes_per_s else "",
+        si(collective.best_bus_bytes_per_s, "B/s") if collective.best_bus_bytes_per_s else "",
+        si(collective.link_bytes_per_s, "B/s") if collective.link_bytes_per_s else "",
     )
 
 

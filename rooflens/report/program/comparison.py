@@ -11,11 +11,11 @@ from rooflens.model.compare.gate import Gated
 from rooflens.model.compare.given import Given, defaults_words
 from rooflens.model.keys import short_names
 from rooflens.model.program.comparison import (
-    Amount,
-    Change,
     ComparedSide,
-    KernelChange,
+    MatchedKernels,
     ProgramComparison,
+    RowChange,
+    SideAmount,
 )
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.report.comparison.document import gate_document
@@ -40,14 +40,14 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
-from rooflens.report.program.lane import Side, lanes_block, mark_of, sides_of
+from rooflens.report.program.lane import DrawnProgram, lanes_block, mark_of, sides_of
 from rooflens.report.program.words import without_step
 from rooflens.report.words.change import asked_words, speed_words
 
 SHOWN, RIDGES_SHOWN = 12, 8
 """Rows of a table that a terminal and Markdown show; pages and data hold all."""
 
-_NAMED = 3
+_ROWS_NAMED = 3
 """Rows that the first line names."""
 
 _LEAST_NAMED = 0.02
@@ -56,11 +56,11 @@ _LEAST_NAMED = 0.02
 _AS_FAST = 0.0005
 """A factor nearer to 1 than this would be written as 0.0 %."""
 
-_KINDS = ("slower", "faster", "same", "new", "gone")
+_CHANGE_KINDS = ("slower", "faster", "same", "new", "gone")
 
 _DRAWN = 12
 _KERNELS_ON_PAGE = 300
-_LONGEST = 300
+_CELL_WIDTH = 300
 
 _HOW = (
     (
@@ -93,7 +93,7 @@ def program_comparison(
         gated: What a gate found; None without one.
         given: Options of the command, to name those that nobody typed.
     """
-    return tuple(_blocks(comparison, gated, given))
+    return tuple(_comparison_blocks(comparison, gated, given))
 
 
 def heading(comparison: ProgramComparison) -> tuple[str, list[str], str]:
@@ -105,12 +105,12 @@ def heading(comparison: ProgramComparison) -> tuple[str, list[str], str]:
         label for side, label in zip(sides, labels, strict=True) if any(one.is_synthetic for one in side.programs)
     ]
     synthetic = f"Written by a generator, not recorded on a GPU: {' and '.join(written)}." if written else ""
-    return title, [f"{labels[0]} \u2192 {labels[1]}", _gpus(comparison)], synthetic
+    return title, [f"{labels[0]} \u2192 {labels[1]}", _gpus_words(comparison)], synthetic
 
 
 def looked_at(comparison: ProgramComparison, given: Sequence[Given]) -> str:
     """Say which steps and options a gate looked at."""
-    steps = [_steps(side) for side in (comparison.base, comparison.head)]
+    steps = [_steps_words(side) for side in (comparison.base, comparison.head)]
     return f"{steps[0]} before, {steps[1]} after, {asked_words(given)}"
 
 
@@ -143,34 +143,36 @@ def headline(comparison: ProgramComparison) -> Words:
     of_ranks = f" (mean of {count(len(comparison.ranks), 'rank')})" if comparison.ranks else ""
     whole = f"{unit(comparison)}{of_ranks} {duration(before)} -> {duration(after)}, {verdict_words(comparison)}"
     least = _LEAST_NAMED * max(before, after)
-    most = [one for one in comparison.changes if abs(one.lost_ns) >= least and one.what != "overlap"][:_NAMED]
+    most = [one for one in comparison.changes if abs(one.lost_ns) >= least and one.what != "overlap"][:_ROWS_NAMED]
     if not most:
         return f"{whole}."
-    return whole, ": ", *joined("; ", [*map(_named, most)]), "."
+    return whole, ": ", *joined("; ", [*map(_change_words, most)]), "."
 
 
-def _named(one: Change) -> Words:
+def _change_words(change: RowChange) -> Words:
     """Say what became of a row: `aten::mm 3.10 ms -> 1.20 ms`, `idle grew 400 us`."""
-    if one.what != "operator" or one.how != "both":
-        name = code(_cut(one.name)) if one.what == "operator" else Span(one.name)
-        verb = {"new": "new with", "gone": "gone with", "both": "grew by" if one.lost_ns > 0 else "shrank by"}[one.how]
-        return (name, f" {verb} {duration(abs(one.lost_ns))}")
-    return code(_cut(one.name)), f" {_time(one.base)} -> {_time(one.head)}"
+    if change.what != "operator" or change.how != "both":
+        name = code(_cut_cell(change.name)) if change.what == "operator" else Span(change.name)
+        verb = {"new": "new with", "gone": "gone with", "both": "grew by" if change.lost_ns > 0 else "shrank by"}[
+            change.how
+        ]
+        return (name, f" {verb} {duration(abs(change.lost_ns))}")
+    return code(_cut_cell(change.name)), f" {_amount_time(change.base)} -> {_amount_time(change.head)}"
 
 
-def _blocks(comparison: ProgramComparison, gated: Gated | None, given: Sequence[Given]) -> Iterator[Block]:
+def _comparison_blocks(comparison: ProgramComparison, gated: Gated | None, given: Sequence[Given]) -> Iterator[Block]:
     if gated:
         yield from gate_document(gated)
         yield paragraph(f"The gate looked at {looked_at(comparison, given)}.")
     elif defaults := defaults_words(given):
         yield paragraph(f"Defaults: {defaults}.")
     yield Paragraph((headline(comparison),), "answer")
-    yield Paragraph(tuple(_facts(comparison)), "facts")
+    yield Paragraph(tuple(_comparison_facts(comparison)), "facts")
     ranks = _ranks(comparison)
     yield Columns(((Heading("Where the difference is", 3), _waterfall(comparison)),))
-    names = _names(comparison)
+    names = _short_names(comparison)
     yield from lanes_block(_sides(comparison), names)
-    yield OnPage((_opened(comparison, names),), on_text=(_changes(comparison),))
+    yield OnPage((_filtered_table(comparison, names),), on_text=(_changes(comparison),))
     if ranks:
         yield ranks
     if (ridges := _ridges(comparison)) is not None:
@@ -180,12 +182,16 @@ def _blocks(comparison: ProgramComparison, gated: Gated | None, given: Sequence[
     yield Columns(((Folded("How to read it", tuple(map(paragraph, _HOW))),),))
 
 
-def _facts(comparison: ProgramComparison) -> Iterator[Words]:
+def _comparison_facts(comparison: ProgramComparison) -> Iterator[Words]:
     """Say what both sides are, and how much of them is the same."""
     base, head = comparison.base, comparison.head
-    yield _gpus(comparison)
-    steps = _steps(base) if _steps(base) == _steps(head) else f"{_steps(base)} before, {_steps(head)} after"
-    launches = _pair(f"{base.launches:,.0f}", f"{head.launches:,.0f}")
+    yield _gpus_words(comparison)
+    steps = (
+        _steps_words(base)
+        if _steps_words(base) == _steps_words(head)
+        else f"{_steps_words(base)} before, {_steps_words(head)} after"
+    )
+    launches = _before_and_after(f"{base.launches:,.0f}", f"{head.launches:,.0f}")
     yield f"{steps}; {launches} launches{' a step' if comparison.is_per_step else ''}"
     before, after = (percent(share) for share in comparison.common)
     way = "operators" if any(one.operator for one in comparison.kernels) else "kernels"
@@ -195,12 +201,12 @@ def _facts(comparison: ProgramComparison) -> Iterator[Words]:
         yield f"communication hidden by other kernels, in no row: {times}"
 
 
-def _gpus(comparison: ProgramComparison) -> str:
+def _gpus_words(comparison: ProgramComparison) -> str:
     before, after = (", ".join(side.gpus) for side in (comparison.base, comparison.head))
     return before if before == after else f"{before} -> {after}"
 
 
-def _steps(side: ComparedSide) -> str:
+def _steps_words(side: ComparedSide) -> str:
     """Say how many steps a side has, and how they were found."""
     if side.steps is None:
         return count(len(side.programs), "whole program")
@@ -224,14 +230,14 @@ def _changes(comparison: ProgramComparison) -> Table:
         Column("share", right=True, worth=SPARE),
         Column("beyond noise", page=True),
     )
-    rows: list[tuple[Words, ...]] = [_row(one, comparison) for one in comparison.changes]
+    rows: list[tuple[Words, ...]] = [_change_row(one, comparison) for one in comparison.changes]
     total: tuple[Words, ...] = (
         strong(f"all of the {of}"),
         duration(comparison.base.wall_ns),
         duration(comparison.head.wall_ns),
         signed_duration(comparison.lost_ns),
         "" if comparison.factor is None else speed_words(comparison.factor),
-        _pair(f"{comparison.base.launches:,.0f}", f"{comparison.head.launches:,.0f}"),
+        _before_and_after(f"{comparison.base.launches:,.0f}", f"{comparison.head.launches:,.0f}"),
         "",
         "",
         comparison.outcome if comparison.is_per_step else "",
@@ -249,43 +255,43 @@ def _way(comparison: ProgramComparison) -> str:
     return "operator" if any(one.operator for one in comparison.kernels) else "kernel"
 
 
-def _row(one: Change, comparison: ProgramComparison) -> tuple[Words, ...]:
-    sides = one.base, one.head
-    launches = [_number(amount.launches) if amount and amount.launches else "" for amount in sides]
+def _change_row(change: RowChange, comparison: ProgramComparison) -> tuple[Words, ...]:
+    sides = change.base, change.head
+    launches = [_launch_number(amount.launches) if amount and amount.launches else "" for amount in sides]
     floors = [duration(amount.floor_ns) if amount and amount.floor_ns is not None else "" for amount in sides]
-    shown = one.head or one.base
-    has_samples = comparison.is_per_step and one.how == "both" and one.base and one.base.samples_ns
-    is_time = one.what != "overlap"
+    shown = change.head or change.base
+    has_samples = comparison.is_per_step and change.how == "both" and change.base and change.base.samples_ns
+    is_time = change.what != "overlap"
     return (
-        code(_cut(one.name)) if one.what == "operator" else one.name,
-        _time(one.base),
-        _time(one.head),
-        signed_duration(round(one.lost_ns, 3) or 0.0),
-        _change(one),
-        _pair(*launches),
-        _pair(*floors),
+        code(_cut_cell(change.name)) if change.what == "operator" else change.name,
+        _amount_time(change.base),
+        _amount_time(change.head),
+        signed_duration(round(change.lost_ns, 3) or 0.0),
+        _change(change),
+        _before_and_after(*launches),
+        _before_and_after(*floors),
         percent(shown.share) if shown and is_time and shown.share else "",
-        one.timing.outcome(comparison.threshold) if has_samples else "",
+        change.timing.outcome(comparison.threshold) if has_samples else "",
     )
 
 
-def _change(one: Change) -> str:
+def _change(change: RowChange) -> str:
     """Write the change of a row: kernels are faster or slower, other time grows or shrinks."""
-    if one.how != "both" or one.factor is None:
-        return "" if one.how == "both" else one.how
-    words = _speed(one.factor)
-    return words if one.what == "operator" else words.replace("faster", "less").replace("slower", "more")
+    if change.how != "both" or change.factor is None:
+        return "" if change.how == "both" else change.how
+    words = _speed(change.factor)
+    return words if change.what == "operator" else words.replace("faster", "less").replace("slower", "more")
 
 
-def _number(launches: float) -> str:
+def _launch_number(launches: float) -> str:
     return f"{launches:,.0f}" if launches >= 10 or launches == round(launches) else f"{launches:.1f}"
 
 
-def _pair(before: str, after: str) -> str:
+def _before_and_after(before: str, after: str) -> str:
     return before if before == after else f"{before or '-'} -> {after or '-'}"
 
 
-def _time(amount: Amount | None) -> str:
+def _amount_time(amount: SideAmount | None) -> str:
     if amount is None:
         return "-"
     return duration(amount.time_ns) if amount.time_ns >= 0 else f"\u2212{duration(-amount.time_ns)}"
@@ -341,9 +347,9 @@ def _ridges(comparison: ProgramComparison) -> tuple[Block, ...] | None:
     return (title, paragraph(*lines), Table(columns, rows, shown=RIDGES_SHOWN, rest=" that take less time"))
 
 
-def _expected(known: Sequence[KernelChange]) -> Iterator[str]:
+def _expected(changes: Sequence[MatchedKernels]) -> Iterator[str]:
     """Say how much faster the floors of the same work are, and how much faster it is."""
-    both = [(one.base, one.head) for one in known if one.how != "other shape" and one.expected and one.observed]
+    both = [(one.base, one.head) for one in changes if one.how != "other shape" and one.expected and one.observed]
     floors, times = [0.0, 0.0], [0.0, 0.0]
     for pair in both:
         for side, amount in enumerate(pair):
@@ -355,51 +361,51 @@ def _expected(known: Sequence[KernelChange]) -> Iterator[str]:
         yield f"A launch of each should be {should} after by its floor, and is {did}."
 
 
-def _ridge_row(one: KernelChange) -> tuple[Words, ...]:
-    before, after = one.ridges
+def _ridge_row(change: MatchedKernels) -> tuple[Words, ...]:
+    before, after = change.ridges
     return (
-        code(_cut(one.operator or one.name)),
-        code(_cut(one.shape or "")),
+        code(_cut_cell(change.operator or change.name)),
+        code(_cut_cell(change.shape or "")),
         bare_intensity(before.intensity) if before else "",
         f"{before.side} -> {after.side}" if before and after else "",
-        _speed(one.expected),
-        _speed(one.observed),
+        _speed(change.expected),
+        _speed(change.observed),
     )
 
 
-def _speed(found: float | None) -> str:
-    return "" if not found else "the same" if abs(found - 1) < _AS_FAST else speed_words(found)
+def _speed(factor: float | None) -> str:
+    return "" if not factor else "the same" if abs(factor - 1) < _AS_FAST else speed_words(factor)
 
 
-def _sides_of(known: Sequence[KernelChange]) -> Iterator[str]:
+def _sides_of(changes: Sequence[MatchedKernels]) -> Iterator[str]:
     """Count the kernels by their sides on both GPUs."""
-    sides = Counter((one.ridges[0].side, one.ridges[1].side) for one in known if one.ridges[0] and one.ridges[1])
+    sides = Counter((one.ridges[0].side, one.ridges[1].side) for one in changes if one.ridges[0] and one.ridges[1])
     said = [
         f"{number:,} {before if before == after else f'{before} -> {after}'}"
         for (before, after), number in sides.most_common()
     ]
-    yield f"{count(len(known), 'kernel')} of known work, by what limits it: {', '.join(said)}."
+    yield f"{count(len(changes), 'kernel')} of known work, by what limits it: {', '.join(said)}."
 
 
-def _ridges_of(known: Sequence[KernelChange]) -> Iterator[str]:
+def _ridges_of(changes: Sequence[MatchedKernels]) -> Iterator[str]:
     """Name the ridges that matter, those of most kernels first."""
     said = []
     for at, side in enumerate(("before", "after")):
-        found = Counter((ridge.ridge, ridge.peak) for one in known if (ridge := one.ridges[at]))
+        found = Counter((ridge.ridge, ridge.peak) for one in changes if (ridge := one.ridges[at]))
         named = [
-            f"{bare_intensity(value)} for {resource_label(peak)}" for (value, peak), _ in found.most_common(_NAMED)
+            f"{bare_intensity(value)} for {resource_label(peak)}" for (value, peak), _ in found.most_common(_ROWS_NAMED)
         ]
         said.append(f"{', '.join(named)} {side}")
     yield f"Ridges in FLOP/B: {'; '.join(said)}."
 
 
-def _names(comparison: ProgramComparison) -> dict[str, str]:
+def _short_names(comparison: ProgramComparison) -> dict[str, str]:
     """Shorten the names of all kernels of both sides."""
     programs = (program for side in (comparison.base, comparison.head) for program in side.programs)
     return short_names(one.name for program in programs for one in program.every)
 
 
-def _sides(comparison: ProgramComparison) -> tuple[Side, ...]:
+def _sides(comparison: ProgramComparison) -> tuple[DrawnProgram, ...]:
     """Choose what is drawn of both sides: of several ranks the one that takes longest after, else the first."""
     ranks = [one for one in comparison.ranks if one.rank is not None]
     slowest = max(ranks, key=lambda one: one.head_ns).rank if ranks else None
@@ -410,7 +416,7 @@ def _sides(comparison: ProgramComparison) -> tuple[Side, ...]:
     return sides_of(named)
 
 
-def _opened(comparison: ProgramComparison, names: Mapping[str, str]) -> Filtered:
+def _filtered_table(comparison: ProgramComparison, names: Mapping[str, str]) -> Filtered:
     """Make the table of a page: the same rows, which open to the kernels that were matched, below filters."""
     changes = _changes(comparison)
     columns = (*changes.columns, Column("matched"), Column("shape", fit="end"), Column("from", fit="end"))
@@ -431,10 +437,10 @@ def _opened(comparison: ProgramComparison, names: Mapping[str, str]) -> Filtered
     for change, cells in zip(comparison.changes, changes.rows[1:], strict=True):
         kernels = [one for one in change.kernels if id(one) in listed]
         place = len(rows)
-        add((*cells, "", "", ""), _kind(change), "" if kernels else mark_of(change.what, change.name))
+        add((*cells, "", "", ""), _change_kind(change), "" if kernels else mark_of(change.what, change.name))
         for one in kernels:
             mark = " ".join(dict.fromkeys(mark_of(*row.identity) for row in one.rows))
-            add(_kernel_row(one, names, heads), _kind(one), mark, place)
+            add(_kernel_row(one, names, heads), _change_kind(one), mark, place)
     table = Table(
         columns,
         tuple(rows),
@@ -444,35 +450,39 @@ def _opened(comparison: ProgramComparison, names: Mapping[str, str]) -> Filtered
         marks=tuple(marks),
         within=tuple(within),
     )
-    kinds = tuple(kind for kind in _KINDS if any(item["bound"] == kind for item in items))
+    kinds = tuple(kind for kind in _CHANGE_KINDS if any(item["bound"] == kind for item in items))
     return Filtered("What changed", table.without_empty("-"), kinds, (), tuple(items), SHOWN + 1)
 
 
-def _kind(one: Change | KernelChange) -> str:
+def _change_kind(change: RowChange | MatchedKernels) -> str:
     """Return what the filters of a page know a row by."""
-    if one.how in {"new", "gone"}:
-        return one.how
-    return "slower" if one.lost_ns > 0 else "faster" if one.lost_ns < 0 else "same"
+    if change.how in {"new", "gone"}:
+        return change.how
+    return "slower" if change.lost_ns > 0 else "faster" if change.lost_ns < 0 else "same"
 
 
-def _kernel_row(one: KernelChange, names: Mapping[str, str], heads: Sequence[str]) -> tuple[Words, ...]:
+def _kernel_row(change: MatchedKernels, names: Mapping[str, str], heads: Sequence[str]) -> tuple[Words, ...]:
     """Write the cells of a kernel below those columns, and how it was matched."""
-    was = (" was ", code(_cut(names[one.was]))) if one.was and names[one.was] != names[one.name] else ()
-    shape = (code(_cut(one.shape)),) if one.shape else ()
-    was_shape = (" was ", code(_cut(one.was_shape))) if one.was_shape else ()
-    sides = one.base, one.head
-    shown = one.head or one.base
-    where = without_step(one.module)
+    was = (
+        (" was ", code(_cut_cell(names[change.was]))) if change.was and names[change.was] != names[change.name] else ()
+    )
+    shape = (code(_cut_cell(change.shape)),) if change.shape else ()
+    was_shape = (" was ", code(_cut_cell(change.was_shape))) if change.was_shape else ()
+    sides = change.base, change.head
+    shown = change.head or change.base
+    where = without_step(change.module)
     cells: dict[str, Words] = {
-        "": (code(_cut(names[one.name])), *was),
-        "before": _time(one.base),
-        "after": _time(one.head),
-        "difference": signed_duration(round(one.lost_ns, 3) or 0.0),
-        "launches": _pair(*(_number(amount.launches) if amount else "" for amount in sides)),
-        "floor": _pair(*(duration(side.floor_ns) if side and side.floor_ns is not None else "" for side in sides)),
+        "": (code(_cut_cell(names[change.name])), *was),
+        "before": _amount_time(change.base),
+        "after": _amount_time(change.head),
+        "difference": signed_duration(round(change.lost_ns, 3) or 0.0),
+        "launches": _before_and_after(*(_launch_number(amount.launches) if amount else "" for amount in sides)),
+        "floor": _before_and_after(
+            *(duration(side.floor_ns) if side and side.floor_ns is not None else "" for side in sides)
+        ),
         "share": percent(shown.share) if shown and shown.share else "",
     }
-    also: tuple[Words, ...] = (one.how, (*shape, *was_shape) or "", code(_cut(where)) if where else "")
+    also: tuple[Words, ...] = (change.how, (*shape, *was_shape) or "", code(_cut_cell(where)) if where else "")
     return (*(cells.get(head, "") for head in heads), *also)
 
 
@@ -510,5 +520,5 @@ def _file_name(label: str) -> str:
     return label.replace("\\", "/").rstrip("/").rpartition("/")[2] or label
 
 
-def _cut(text: str) -> str:
-    return cut_middle(text, _LONGEST)
+def _cut_cell(text: str) -> str:
+    return cut_middle(text, _CELL_WIDTH)

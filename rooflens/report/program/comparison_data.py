@@ -28,7 +28,7 @@ from rooflens.model.catalogue import (
 from rooflens.model.compare.compare import Outcome
 from rooflens.model.compare.gate import Gated
 from rooflens.model.compare.given import Given
-from rooflens.model.program.comparison import HOWS, WHATS, Change, ProgramComparison
+from rooflens.model.program.comparison import HOWS, WHATS, ProgramComparison, RowChange
 from rooflens.report.comparison.data import GATE, GIVEN
 from rooflens.report.data import json_text, written_schema
 from rooflens.report.ladder_data import SIGNED
@@ -38,7 +38,7 @@ SCHEMA_VERSION = 1
 _RANK = Shape({"type": ["integer", "null"]}, cell="count")
 
 
-class Answer(Struct, frozen=True):
+class TraceComparisonAnswer(Struct, frozen=True):
     """All that one comparison says."""
 
     comparison: ProgramComparison
@@ -49,7 +49,7 @@ class Answer(Struct, frozen=True):
 class _JudgedChange(Struct, frozen=True):
     """A row with the threshold that it is judged by."""
 
-    change: Change
+    change: RowChange
     threshold: float
 
     @property
@@ -179,7 +179,7 @@ def _unit(comparison: ProgramComparison) -> str:
 
 def to_json(comparison: ProgramComparison, gated: Gated | None = None, given: Sequence[Given] = ()) -> str:
     """Write both sides with all rows and their kernels: SI base units, null for what is not known."""
-    return json_text(COMPARISON.json(Answer(comparison, gated, given)))
+    return json_text(COMPARISON.json(TraceComparisonAnswer(comparison, gated, given)))
 
 
 def schema_text() -> str:

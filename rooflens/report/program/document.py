@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 SHOWN = 10
 """Kernels of each list that a terminal and Markdown show; pages and data hold all."""
 
-_ON_PAGE = 500
+_KERNELS_ON_PAGE = 500
 """Kernels that a page lists."""
 
-_NAMED = 5
+_OPERATORS_NAMED = 5
 
 _NO_GPU = "GPU not named (`--gpu NAME` names it)"
 
@@ -111,8 +111,8 @@ def traces_document(
     Raises:
         UnknownNameError: There is no such column.
     """
-    chosen = {name.casefold(): _key(name) for name in columns}
-    return tuple(_blocks(programs, top or SHOWN, chosen, brief=brief, by=by))
+    chosen = {name.casefold(): _key_named(name) for name in columns}
+    return tuple(_document_blocks(programs, top or SHOWN, chosen, brief=brief, by=by))
 
 
 def heading(programs: Sequence[Program]) -> tuple[str, list[str], str]:
@@ -127,7 +127,7 @@ def heading(programs: Sequence[Program]) -> tuple[str, list[str], str]:
     return title, [*gpus, f"{'traces' if len(named) > 1 else 'a trace'}, {counters}"], synthetic
 
 
-def _blocks(
+def _document_blocks(
     programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, brief: bool, by: GroupedBy | None
 ) -> Iterator[Block]:
     """Yield what there is to say, the answer first."""
@@ -136,14 +136,14 @@ def _blocks(
     yield Paragraph(tuple(_answer(whole)), "answer")
     if doubts := [*_doubts(whole)]:
         yield Paragraph(tuple(doubts), "warning")
-    yield paragraph(*_facts(whole))
+    yield paragraph(*_program_facts(whole))
     yield from ranks_blocks(whole, names)
     if by is None and not brief:
         yield from next_blocks(whole)
-        yield from _drawn(whole, names)
+        yield from _page_blocks(whole, names)
     sections: dict[Subject, Iterable[Block]] = {
         "kernels": chain(
-            _kernels(whole, names, (top, keys, by), brief=brief),
+            _kernels_blocks(whole, names, (top, keys, by), brief=brief),
             _elsewhere(whole),
         ),
         "communication": communication_blocks(whole, top),
@@ -158,13 +158,13 @@ def _blocks(
         yield from next_blocks(whole)
     if notes := _notes(programs):
         yield Paragraph(tuple(f"note: {note}" for note in notes), "note")
-    if legend := [*_legend(whole.kernels[:_ON_PAGE])]:
+    if legend := [*_legend(whole.kernels[:_KERNELS_ON_PAGE])]:
         yield Paragraph(tuple(legend), "note")
     if not brief:
         yield Columns(((Folded("How to read it", (paragraph(_HOW),)),),))
 
 
-def _kernels(
+def _kernels_blocks(
     whole: Joined, names: Mapping[str, str], how: tuple[int, Mapping[str, Key], GroupedBy | None], *, brief: bool
 ) -> Iterator[Block]:
     """List the kernels, or the operators, modules or shapes that they are grouped by."""
@@ -172,7 +172,7 @@ def _kernels(
     if by is not None:
         yield groups_table(whole, by, names, top)
     else:
-        tables = tuple(_table(part, top, names, keys) for part in _lists(whole))
+        tables = tuple(_kernels_table(part, top, names, keys) for part in _lists(whole))
         if brief:
             yield from tables
         else:
@@ -181,7 +181,7 @@ def _kernels(
             yield from modules_on_page(whole, names)
 
 
-def _drawn(whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
+def _page_blocks(whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
     """Yield what only pages show: where the time goes, what to look at first, and beside it the roofline."""
     from rooflens.report.program import charts  # noqa: PLC0415 - terminals draw nothing
 
@@ -228,10 +228,10 @@ def _communication(whole: Joined) -> Iterator[Words]:
         yield f"Communication takes {percent(time_ns / whole.time_ns)} of the kernels' time, {duration(time_ns)}."
 
 
-def _won_of_operators(known: Sequence[ProgramKernel], won_ns: float) -> tuple[str | Span, ...]:
+def _won_of_operators(kernels: Sequence[ProgramKernel], won_ns: float) -> tuple[str | Span, ...]:
     """Add up by operator what can be won."""
     won: Counter[str] = Counter()
-    for one in known:
+    for one in kernels:
         won[one.operator or ""] += round(one.gain_ns or 0.0)
     of_each: list[Words] = [
         (code(cut(name)) if name else Span("no operator"), f" {duration(time_ns)}")
@@ -246,7 +246,7 @@ def _won_of_operators(known: Sequence[ProgramKernel], won_ns: float) -> tuple[st
     )
 
 
-def _facts(whole: Joined) -> Iterator[Words]:
+def _program_facts(whole: Joined) -> Iterator[Words]:
     """Say what was recorded, and which part of it is shown."""
     gpus = dict.fromkeys(program.gpu or _NO_GPU for program in whole.programs)
     functions = len({one.name for one in whole.every})
@@ -276,8 +276,8 @@ def _lists(whole: Joined) -> Iterator[_List]:
         yield _List("Nothing to win that is known, by time", " with less time", rest)
 
 
-def _table(part: _List, top: int, names: Mapping[str, str], keys: Mapping[str, Key]) -> Table:
-    kernels, title, amount = part.kernels[:_ON_PAGE], part.title, len(part.kernels)
+def _kernels_table(part: _List, top: int, names: Mapping[str, str], keys: Mapping[str, Key]) -> Table:
+    kernels, title, amount = part.kernels[:_KERNELS_ON_PAGE], part.title, len(part.kernels)
     if keys:
         columns = (COLUMNS[0], *starmap(_chosen_column, keys.items()))
         cells = tuple((code(names[one.name]), *(_chosen_cell(key, one) for key in keys.values())) for one in kernels)
@@ -290,7 +290,7 @@ def _table(part: _List, top: int, names: Mapping[str, str], keys: Mapping[str, K
     return table.without_empty(MISSING)
 
 
-def _key(name: str) -> Key:
+def _key_named(name: str) -> Key:
     """Find a key of a kernel by its name, or by the head that the table has for it, in capitals or not."""
     from rooflens.model.catalogue import PROGRAM_KERNEL  # noqa: PLC0415 - only where columns are chosen
 
@@ -313,8 +313,8 @@ def _chosen_column(asked: str, key: Key) -> Column:
     return Column(asked.removesuffix("_ns").replace("_", " "), right=is_number, fit="keep" if is_number else "end")
 
 
-def _chosen_cell(key: Key, one: ProgramKernel) -> Words:
-    value: Any = key.shape.json(key.take(one))
+def _chosen_cell(key: Key, kernel: ProgramKernel) -> Words:
+    value: Any = key.shape.json(key.take(kernel))
     if value is None:
         return "-"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -338,13 +338,13 @@ def _elsewhere(whole: Joined) -> Iterator[Block]:
                 times[unknown.operator] += unknown.time_ns
         if times:
             operators: list[Words] = [
-                _named(name, time_ns / (whole.time_ns or 1)) for name, time_ns in times.most_common()
+                _operator_words(name, time_ns / (whole.time_ns or 1)) for name, time_ns in times.most_common()
             ]
-            lines.append(("No floor is known of ", *few(operators, _NAMED), "."))
+            lines.append(("No floor is known of ", *few(operators, _OPERATORS_NAMED), "."))
     yield paragraph(*lines)
 
 
-def _named(operator: str | None, share: float) -> Words:
+def _operator_words(operator: str | None, share: float) -> Words:
     label = code(cut(operator)) if operator else Span("kernels without an operator")
     return label, f" ({percent(share)})"
 
@@ -367,15 +367,15 @@ def _stretches(programs: Sequence[Program], names: Mapping[str, str]) -> Iterato
     yield paragraph(words)
 
 
-def _stretch(one: Stretch, names: Mapping[str, str]) -> tuple[str | Span, ...]:
-    where = one.module or without_step(one.nvtx_range)
+def _stretch(stretch: Stretch, names: Mapping[str, str]) -> tuple[str | Span, ...]:
+    where = stretch.module or without_step(stretch.nvtx_range)
     return (
-        f"{duration(one.wall_ns)} from {duration(one.start_ns)} on",
+        f"{duration(stretch.wall_ns)} from {duration(stretch.start_ns)} on",
         *((" in ", code(cut(where))) if where else ()),
         ", from ",
-        code(names[one.first]),
+        code(names[stretch.first]),
         " to ",
-        code(names[one.last]),
+        code(names[stretch.last]),
     )
 
 

@@ -10,8 +10,8 @@ from rooflens.model.program.program import Program
 from rooflens.report.document import Block, Column, Folded, Heading, OnPage, Paragraph, Table, Words, bullets, code
 
 _SHOWN = 3
-_ON_PAGE = 100
-_LONGEST = 300
+_FUSIONS_ON_PAGE = 100
+_CELL_WIDTH = 300
 _LEAST_SHARE = 0.001
 """Fusions that save less of the program are no part of a terminal's answer."""
 
@@ -30,29 +30,29 @@ def fusion_blocks(programs: Sequence[Program]) -> Iterator[Block]:
         yield Heading("Could be fused", 3)
         yield bullets([_fusion_words(one) for one in worth])
         yield Paragraph((_ASSUMED,), "note")
-    yield OnPage((Folded("Operators that could be fused", (_table(found),)),))
+    yield OnPage((Folded("Operators that could be fused", (_fusions_table(found),)),))
 
 
-def _fusion_words(one: Fusion) -> Words:
-    where = f" in {cut_middle(one.module, _LONGEST)}" if one.module else ""
-    kept = ", the tensor is kept" if one.is_kept else ""
-    memory = "L2" if one.fits_l2 else "DRAM"
-    saved = f"{duration(one.saved_ns)} of {duration(one.time_ns)}, {percent(one.share)} of the program"
+def _fusion_words(fusion: Fusion) -> Words:
+    where = f" in {cut_middle(fusion.module, _CELL_WIDTH)}" if fusion.module else ""
+    kept = ", the tensor is kept" if fusion.is_kept else ""
+    memory = "L2" if fusion.fits_l2 else "DRAM"
+    saved = f"{duration(fusion.saved_ns)} of {duration(fusion.time_ns)}, {percent(fusion.share)} of the program"
     return (
-        code(cut_middle(one.first, _LONGEST)),
+        code(cut_middle(fusion.first, _CELL_WIDTH)),
         " and ",
-        code(cut_middle(one.second, _LONGEST)),
-        f"{where}: {_amount(one)} of {memory} traffic, {saved}{kept}",
+        code(cut_middle(fusion.second, _CELL_WIDTH)),
+        f"{where}: {_saved_words(fusion)} of {memory} traffic, {saved}{kept}",
     )
 
 
-def _amount(one: Fusion) -> str:
+def _saved_words(fusion: Fusion) -> str:
     """Write what is saved as a product: `2 x 537 MB`, or `84 x 2 x 2.10 MB`."""
-    each = f"{'' if one.is_kept else '2 x '}{si(one.tensor_bytes, 'B')}"
-    return each if one.count == 1 else f"{one.count:,} x {each}"
+    each = f"{'' if fusion.is_kept else '2 x '}{si(fusion.tensor_bytes, 'B')}"
+    return each if fusion.count == 1 else f"{fusion.count:,} x {each}"
 
 
-def _table(found: Sequence[Fusion]) -> Table:
+def _fusions_table(fusions: Sequence[Fusion]) -> Table:
     columns = (
         Column("operators", fit="end", least=20),
         Column("tensor", fit="end", least=12),
@@ -67,7 +67,7 @@ def _table(found: Sequence[Fusion]) -> Table:
     )
     rows: tuple[tuple[Words, ...], ...] = tuple(
         (
-            (code(cut_middle(one.first, _LONGEST)), " and ", code(cut_middle(one.second, _LONGEST))),
+            (code(cut_middle(one.first, _CELL_WIDTH)), " and ", code(cut_middle(one.second, _CELL_WIDTH))),
             code(f"{one.shape} {one.dtype}"),
             f"{one.count:,}",
             si(one.saved_bytes, "B"),
@@ -76,8 +76,8 @@ def _table(found: Sequence[Fusion]) -> Table:
             duration(one.time_ns),
             percent(one.share),
             "kept" if one.is_kept else "gone",
-            code(cut_middle(one.module, _LONGEST)) if one.module else "",
+            code(cut_middle(one.module, _CELL_WIDTH)) if one.module else "",
         )
-        for one in found[:_ON_PAGE]
+        for one in fusions[:_FUSIONS_ON_PAGE]
     )
-    return Table(columns, rows, label=f"{count(len(found), 'pair')} of operators", amount=len(found))
+    return Table(columns, rows, label=f"{count(len(fusions), 'pair')} of operators", amount=len(fusions))

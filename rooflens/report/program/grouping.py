@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rooflens.format import cut_middle, duration, percent
-from rooflens.model.program.grouping import Group, GroupedBy, Member, grouped
+from rooflens.model.program.grouping import GroupedBy, GroupMember, RowGroup, grouped
 from rooflens.model.program.ranks import Joined
 from rooflens.report.document import SPARE, Column, Folded, OnPage, Span, Table, Words, code, few
 from rooflens.report.program.words import FLOOR
 
-_LONGEST = 300
+_CELL_WIDTH = 300
 _KERNELS = 2
-_ON_PAGE = 200
+_GROUPS_ON_PAGE = 200
 
 _TITLES: Mapping[GroupedBy, str] = {
     "operator": "By operator, most time first",
@@ -49,7 +49,7 @@ def groups_table(whole: Joined, by: GroupedBy, names: Mapping[str, str], top: in
         Column("to win", right=True, worth=9),
         Column(last, fit="end", least=20, worth=7),
     )
-    rows = tuple(_row(group, by, names) for group in groups[:_ON_PAGE])
+    rows = tuple(_group_row(group, by, names) for group in groups[:_GROUPS_ON_PAGE])
     return Table(columns, rows, _TITLES[by], shown=top, amount=len(groups), rest=" with less time")
 
 
@@ -59,8 +59,8 @@ def modules_on_page(whole: Joined, names: Mapping[str, str]) -> Iterator[OnPage]
         yield OnPage((Folded("By module", (groups_table(whole, "module", names),)),))
 
 
-def _row(group: Group, by: GroupedBy, names: Mapping[str, str]) -> tuple[Words, ...]:
-    name = None if group.name is None else cut_middle(names.get(group.name, group.name), _LONGEST)
+def _group_row(group: RowGroup, by: GroupedBy, names: Mapping[str, str]) -> tuple[Words, ...]:
+    name = None if group.name is None else cut_middle(names.get(group.name, group.name), _CELL_WIDTH)
     known = group.floor_time_ns / group.time_ns if group.time_ns else 0.0
     return (
         Span(_UNKNOWN[by], "dim") if name is None else code(name),
@@ -74,7 +74,7 @@ def _row(group: Group, by: GroupedBy, names: Mapping[str, str]) -> tuple[Words, 
     )
 
 
-def _insides(rows: Sequence[Member], by: GroupedBy, names: Mapping[str, str]) -> list[Words]:
+def _insides(rows: Sequence[GroupMember], by: GroupedBy, names: Mapping[str, str]) -> list[Words]:
     """Name what a group holds, each once: its kernels, or the operators of a kernel, with their times."""
     times: dict[str, int] = {}
     for one in rows:
@@ -82,4 +82,4 @@ def _insides(rows: Sequence[Member], by: GroupedBy, names: Mapping[str, str]) ->
         if name:
             times[name] = times.get(name, 0) + one.time_ns
     ordered = sorted(times.items(), key=lambda item: -item[1])
-    return [(code(cut_middle(name, _LONGEST)), f" {duration(time_ns)}") for name, time_ns in ordered]
+    return [(code(cut_middle(name, _CELL_WIDTH)), f" {duration(time_ns)}") for name, time_ns in ordered]

@@ -11,9 +11,9 @@ from rooflens.model.program.ranks import Joined
 from rooflens.report.document import Block, Column, Folded, OnPage, Paragraph, Span, Table, Words, code
 from rooflens.report.program.words import LEAST_PART, cut, file_name, without_step
 
-_NAME_WIDTH = 60
+_IDLE_NAME_WIDTH = 60
 
-_ON_PAGE = 200
+_ROWS_ON_PAGE = 200
 """Causes that a page lists."""
 
 _GAPS, _GAPS_ON_PAGE = 5, 10
@@ -36,7 +36,7 @@ IDLE_BECAUSE: Mapping[IdleKind, str] = {
     "unknown": "the trace does not say what the host did",
 }
 
-_COLUMNS = (
+_IDLE_COLUMNS = (
     Column("the host", fit="wrap", least=18, most=24, worth=9),
     Column("in", fit="end", least=14, worth=8),
     Column("call", fit="end", least=12, worth=6),
@@ -62,7 +62,7 @@ _GAPS_NOTE = (
     "unless that thread had launched already"
 )
 
-_NOTHING = "nothing recorded"
+_NOTHING_RECORDED = "nothing recorded"
 
 
 def idle_blocks(whole: Joined, top: int) -> Iterator[Block]:
@@ -101,20 +101,20 @@ def gap_place(program: Program, gap: Gap) -> tuple[str | Span, ...]:
         begins: tuple[str | Span, ...] = (f"{duration(gap.start_ns)} after the first launch",)
     else:
         begins = (f"{duration(gap.into_step_ns)} into ", code(step_name(program, gap.step)))
-    return (*begins, *((", before ", code(_short(gap.before))) if gap.before else ()))
+    return (*begins, *((", before ", code(_short_name(gap.before))) if gap.before else ()))
 
 
-def idle_place(one: Idle) -> Words:
+def idle_place(idle: Idle) -> Words:
     """Say where gaps of a cause are: in what the host was, else before what."""
-    if where := where_of(one):
+    if where := where_of(idle):
         return code(where)
-    return ("before ", code(_short(one.before))) if one.before else "not recorded"
+    return ("before ", code(_short_name(idle.before))) if idle.before else "not recorded"
 
 
 def where_of(one: Idle | Gap) -> str:
     """Say in what the host was: an operator, a range or a line; empty where nothing of it was recorded."""
     found = one.operator or without_step(one.nvtx_range) or (one.code or "").rpartition("/")[2]
-    return _short(found) if found else ""
+    return _short_name(found) if found else ""
 
 
 def _causes(whole: Joined, top: int) -> Table:
@@ -123,32 +123,32 @@ def _causes(whole: Joined, top: int) -> Table:
             _HOST_DID[one.kind],
             code(where_of(one)) if where_of(one) else "",
             code(cut(one.call)) if one.call else "",
-            code(_short(one.before)) if one.before else "",
+            code(_short_name(one.before)) if one.before else "",
             f"{one.count:,}",
             duration(one.gap_ns),
             percent(one.share),
             duration(one.longest_ns),
         )
-        for one in whole.idle[:_ON_PAGE]
+        for one in whole.idle[:_ROWS_ON_PAGE]
     )
     title, rest = "Idle, by what the host did", " with less time"
-    return Table(_COLUMNS, rows, title, shown=top, amount=len(whole.idle), rest=rest, label=title).without_empty()
+    return Table(_IDLE_COLUMNS, rows, title, shown=top, amount=len(whole.idle), rest=rest, label=title).without_empty()
 
 
 def _gap_row(program: Program, one: Gap, *, is_named: bool) -> tuple[Words, ...]:
     is_in_step = one.step is not None
     did = [code(part) for part in dict.fromkeys((where_of(one), cut(one.call or ""))) if part]
-    meanwhile: Words = (did[0], *((", ", did[1]) if len(did) > 1 else ())) if did else _NOTHING
+    meanwhile: Words = (did[0], *((", ", did[1]) if len(did) > 1 else ())) if did else _NOTHING_RECORDED
     return (
         duration(one.gap_ns),
         duration(one.into_step_ns if is_in_step else one.start_ns),
         code(step_name(program, one.step)) if one.step is not None else "",
         code(cut(file_name(program))) if is_named else "",
-        code(_short(one.before)) if one.before else "",
+        code(_short_name(one.before)) if one.before else "",
         _HOST_DID[one.kind],
         meanwhile if one.kind != "unknown" else "",
     )
 
 
-def _short(name: str) -> str:
-    return cut_name(plain_name(name), _NAME_WIDTH)
+def _short_name(name: str) -> str:
+    return cut_name(plain_name(name), _IDLE_NAME_WIDTH)

@@ -30,53 +30,53 @@ COLUMNS = (
 """What `kernel_cells` writes."""
 
 
-def kernel_cells(one: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:
+def kernel_cells(kernel: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:
     """Write the cells of a kernel.
 
     Args:
-        one: The kernel.
+        kernel: The kernel.
         name: Its short name.
         longest: The share that fills the bar.
     """
-    floor = duration(one.floor_ns) + (f" ({one.caches})" if one.caches not in {None, "cold"} else "")
+    floor = duration(kernel.floor_ns) + (f" ({kernel.caches})" if kernel.caches not in {None, "cold"} else "")
     return (
         code(name),
-        Span(f"{one.share / longest:.4f}", "unknown"),
-        duration(one.time_ns),
-        percent(one.share),
-        f"{one.count:,}",
-        duration(one.launch_ns),
+        Span(f"{kernel.share / longest:.4f}", "unknown"),
+        duration(kernel.time_ns),
+        percent(kernel.share),
+        f"{kernel.count:,}",
+        duration(kernel.launch_ns),
         floor,
-        duration(one.gain_ns),
-        code(cut(one.operator)) if one.operator else "",
-        code(cut(one.shape)) if one.shape else "",
-        code(cut(from_words(one))) if from_words(one) else "",
-        class_words(one),
-        si(one.flop, "FLOP"),
-        si(one.moved_bytes, "B"),
-        move_words(one),
+        duration(kernel.gain_ns),
+        code(cut(kernel.operator)) if kernel.operator else "",
+        code(cut(kernel.shape)) if kernel.shape else "",
+        code(cut(from_words(kernel))) if from_words(kernel) else "",
+        class_words(kernel),
+        si(kernel.flop, "FLOP"),
+        si(kernel.moved_bytes, "B"),
+        move_words(kernel),
     )
 
 
-def class_words(one: ProgramKernel) -> Words:
+def class_words(kernel: ProgramKernel) -> Words:
     """Write the class as everywhere, with what makes it so where a report holds the kernel."""
-    if one.measured is None:
-        return Span(one.shown_class, one.shown_class)
+    if kernel.measured is None:
+        return Span(kernel.shown_class, kernel.shown_class)
     from rooflens.report.words.verdicts import verdict_words  # noqa: PLC0415 - only where there is a report
 
-    return Span(verdict_words(one.measured), one.shown_class)
+    return Span(verdict_words(kernel.measured), kernel.shown_class)
 
 
-def move_words(one: ProgramKernel) -> Words:
+def move_words(kernel: ProgramKernel) -> Words:
     """Write the first move, where a report holds the kernel."""
-    if one.measured is None:
+    if kernel.measured is None:
         return ""
     from rooflens.report.words.verdict import best_move  # noqa: PLC0415 - only where there is a report
 
-    return Span(best_move(one.measured).partition(": ")[0], "dim")
+    return Span(best_move(kernel.measured).partition(": ")[0], "dim")
 
 
-def from_words(one: ProgramKernel) -> str:
+def from_words(kernel: ProgramKernel) -> str:
     """Say where most of a kernel comes from: module and line, else its range; of a file its name, and no folder."""
-    line = ", ".join(part.rpartition("/")[2] for part in (one.code or "").split(", "))
-    return ", ".join(filter(None, (one.module, line))) or without_step(one.nvtx_range)
+    line = ", ".join(part.rpartition("/")[2] for part in (kernel.code or "").split(", "))
+    return ", ".join(filter(None, (kernel.module, line))) or without_step(kernel.nvtx_range)

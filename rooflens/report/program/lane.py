@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from rooflens.format import count, cut_name, duration, plain_name
 from rooflens.model.program.kernels import ProgramKernel
-from rooflens.model.program.lanes import Lane, Lanes
+from rooflens.model.program.lanes import Lane, TimelineLanes
 from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined
 from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of
@@ -25,7 +25,7 @@ MOST_MARKS = 20_000
 MOST_SIDES = 8
 """Programs that a page draws one below the other."""
 
-_NAME_WIDTH = 80
+_LANE_NAME_WIDTH = 80
 
 _LEGEND: Mapping[str, tuple[str, str]] = {
     **{kind: (bound_of(kind), BOUND_LABELS[bound_of(kind)]) for kind in SHOWN_CLASSES},
@@ -38,7 +38,7 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
 """What marks may show -> the colour that stands for it, and words."""
 
 
-class Side(Struct, frozen=True):
+class DrawnProgram(Struct, frozen=True):
     """One of the programs that a page draws one below the other.
 
     Attributes:
@@ -49,7 +49,7 @@ class Side(Struct, frozen=True):
 
     name: str
     program: Program
-    lanes: Lanes
+    lanes: TimelineLanes
 
     def lane_name(self, lane: Lane) -> str:
         """Return what a stream is called."""
@@ -67,7 +67,7 @@ def name_of(program: Program) -> str:
     return file_name(program) if program.rank is None else f"rank {program.rank}"
 
 
-def sides_of_ranks(whole: Joined) -> tuple[Side, ...]:
+def sides_of_ranks(whole: Joined) -> tuple[DrawnProgram, ...]:
     """Choose what is drawn of one or more programs: of many the one that the others wait for, and the longest."""
     if len(whole.programs) == 1:
         return sides_of([("", whole.programs[0])])
@@ -77,17 +77,17 @@ def sides_of_ranks(whole: Joined) -> tuple[Side, ...]:
     return sides_of([(name_of(one), one) for one in drawn if any(one is chosen for chosen in longest)])
 
 
-def sides_of(named: Sequence[tuple[str, Program]]) -> tuple[Side, ...]:
+def sides_of(named: Sequence[tuple[str, Program]]) -> tuple[DrawnProgram, ...]:
     """Leave out programs without lanes, and merge launches of the others until a page has room for all."""
     drawn = [(name, one, one.lanes) for name, one in named if one.lanes is not None and one.lanes.marks]
-    return tuple(Side(cut(name), one, lanes.within(MOST_MARKS // len(drawn))) for name, one, lanes in drawn)
+    return tuple(DrawnProgram(cut(name), one, lanes.within(MOST_MARKS // len(drawn))) for name, one, lanes in drawn)
 
 
-def streams_of(sides: Sequence[Side]) -> dict[str, tuple[str, ...]]:
+def streams_of(sides: Sequence[DrawnProgram]) -> dict[str, tuple[str, ...]]:
     """Map each kernel to the streams that it ran on."""
     found: dict[str, dict[str, None]] = {}
     for side in sides:
-        marks = _marks(side.program)
+        marks = _marks_of_kernels(side.program)
         for lane in side.lanes.lanes:
             name = side.lane_name(lane)
             for number in lane.numbers:
@@ -96,7 +96,7 @@ def streams_of(sides: Sequence[Side]) -> dict[str, tuple[str, ...]]:
     return {mark: tuple(names) for mark, names in found.items()}
 
 
-def lanes_block(sides: Sequence[Side], names: Mapping[str, str], note: str = "") -> Iterator[Block]:
+def lanes_block(sides: Sequence[DrawnProgram], names: Mapping[str, str], note: str = "") -> Iterator[Block]:
     """Draw programs one below the other, on one scale.
 
     Args:
@@ -119,7 +119,7 @@ def lanes_block(sides: Sequence[Side], names: Mapping[str, str], note: str = "")
     )
 
 
-def _marks(program: Program) -> dict[int, str]:
+def _marks_of_kernels(program: Program) -> dict[int, str]:
     """Map the numbers that lanes have for kernels to what pages call them."""
     return {number: mark_of(*one.identity) for one in program.every for number in one.numbers}
 
@@ -133,21 +133,21 @@ class _Subjects:
         self.rows: list[tuple[str, str, int, str]] = []
         self.operators: dict[str, int] = {}
 
-    def kernel(self, one: ProgramKernel) -> int:
+    def kernel(self, kernel: ProgramKernel) -> int:
         """Return the place of a kernel."""
-        kind = "communication" if one.is_communication else one.shown_class
-        operator = self.operators.setdefault(cut(one.operator or ""), len(self.operators))
-        return self.place(mark_of(*one.identity), self._names[one.name], kind, operator)
+        kind = "communication" if kernel.is_communication else kernel.shown_class
+        operator = self.operators.setdefault(cut(kernel.operator or ""), len(self.operators))
+        return self.place(mark_of(*kernel.identity), self._names[kernel.name], kind, operator)
 
     def place(self, mark: str, name: str, kind: str, operator: int = -1) -> int:
         """Return the place of what may be drawn."""
         if mark not in self._places:
             self._places[mark] = len(self.rows)
-            self.rows.append((cut_name(name, _NAME_WIDTH), kind, operator, mark))
+            self.rows.append((cut_name(name, _LANE_NAME_WIDTH), kind, operator, mark))
         return self._places[mark]
 
 
-def _data(sides: Sequence[Side], names: Mapping[str, str]) -> dict[str, Any]:
+def _data(sides: Sequence[DrawnProgram], names: Mapping[str, str]) -> dict[str, Any]:
     """Write columns, starts as differences; each kernel, operator and range once for all programs."""
     subjects, texts = _Subjects(names), dict[str, int]()
     parts = []
@@ -158,7 +158,7 @@ def _data(sides: Sequence[Side], names: Mapping[str, str]) -> dict[str, Any]:
         ranges = [
             (
                 one.level,
-                texts.setdefault(cut_name(plain_name(plain_range(one.name)), _NAME_WIDTH), len(texts)),
+                texts.setdefault(cut_name(plain_name(plain_range(one.name)), _LANE_NAME_WIDTH), len(texts)),
                 *one[3:],
             )
             for one in shown.spans
@@ -175,14 +175,14 @@ def _data(sides: Sequence[Side], names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _range_name(name: str) -> str:
-    return cut_name(plain_name(plain_range(name)), _NAME_WIDTH)
+    return cut_name(plain_name(plain_range(name)), _LANE_NAME_WIDTH)
 
 
-def _lane(one: Lane, name: str, places: Mapping[int, int], others: Sequence[int]) -> dict[str, Any]:
-    starts = one.starts
+def _lane(lane: Lane, name: str, places: Mapping[int, int], others: Sequence[int]) -> dict[str, Any]:
+    starts = lane.starts
     return {
         "name": name,
         "starts": [start - before for before, start in zip((0, *starts), starts, strict=False)],
-        "lengths": list(one.lengths),
-        "subjects": [places.get(number, -1) if number >= 0 else others[-1 - number] for number in one.subjects],
+        "lengths": list(lane.lengths),
+        "subjects": [places.get(number, -1) if number >= 0 else others[-1 - number] for number in lane.subjects],
     }

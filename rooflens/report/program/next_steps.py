@@ -16,7 +16,7 @@ from rooflens.model.program.ranks import Joined
 from rooflens.model.program.timeline import NSYS
 from rooflens.report.document import Block, Bullets, Heading, Item, Paragraph, Span, Words, code, spans, strong
 from rooflens.report.document import joined as joined_words
-from rooflens.report.program.communication import told
+from rooflens.report.program.communication import collective_words
 from rooflens.report.program.idle import IDLE_BECAUSE, gap_place, gaps_of, where_of
 from rooflens.report.program.parts import copied
 from rooflens.report.program.words import LEAST_PART, LONGEST, cut, file_name
@@ -27,9 +27,9 @@ _LARGE_CAUSE = 0.1
 _LOADS = re.compile(r"data_?load|load_?(?:batch|data)", re.IGNORECASE)
 
 _PROFILE = "rooflens profile"
-_PROGRAM = "`PROGRAM` is what was traced."
+_PROGRAM_NOTE = "`PROGRAM` is what was traced."
 _FROM_BEGIN = (
-    f"`--launch-skip` counts a function's launches from where the trace begins: add those before it. {_PROGRAM}"
+    f"`--launch-skip` counts a function's launches from where the trace begins: add those before it. {_PROGRAM_NOTE}"
 )
 
 
@@ -56,14 +56,14 @@ def next_blocks(whole: Joined) -> Iterator[Block]:
     yield Bullets(tuple(Item(one.words, one.lines) for one in items), numbered=True)
     profiled = [part.text for one in items for line in one.lines for part in spans(line) if _PROFILE in part.text]
     if profiled:
-        yield Paragraph((_FROM_BEGIN if any("--launch-skip" in one for one in profiled) else _PROGRAM,), "note")
+        yield Paragraph((_FROM_BEGIN if any("--launch-skip" in one for one in profiled) else _PROGRAM_NOTE,), "note")
 
 
 def next_steps(whole: Joined) -> list[Advice]:
     """List what to do about each part of the time, the largest first; of small parts only where no larger has any."""
     steps: list[Advice] = []
     for subject in whole.parts.ranked or ("kernels",):
-        advice = _STEPS[subject](whole)
+        advice = _NEXT_STEPS[subject](whole)
         if advice is not None:
             steps.append(advice._replace(words=(strong(_label(whole, subject)), ": ", *spans(advice.words))))
     return [one for one in steps if one.share >= LEAST_PART] or steps
@@ -115,10 +115,10 @@ def _at_stake(one: AtStake, most_ns: float) -> str:
     return f"{share} above or without a floor" if one.open_ns else f"{share} to save at most{_above_floor(one.row)}"
 
 
-def _won(one: ProgramKernel) -> str:
+def _won(kernel: ProgramKernel) -> str:
     """Say what can be won in a kernel of which a report holds counters."""
-    how = "with its first move" if one.by == "gain" else f"at most{_above_floor(one)}"
-    return f"{duration(one.gain_ns)} of {duration(one.time_ns)} to win {how}"
+    how = "with its first move" if kernel.by == "gain" else f"at most{_above_floor(kernel)}"
+    return f"{duration(kernel.gain_ns)} of {duration(kernel.time_ns)} to win {how}"
 
 
 def _above_floor(one: ProgramKernel) -> str:
@@ -159,9 +159,9 @@ def _most(one: Idle) -> tuple[str | Span, ...]:
     return (", most", *inside, f" ({duration(one.gap_ns)} in {count(one.count, 'gap')})")
 
 
-def _launching(_: Joined, one: Idle) -> Words:
+def _launching(_: Joined, idle: Idle) -> Words:
     return (
-        *_most(one),
+        *_most(idle),
         (
             ". Give the GPU more in each launch: capture the step as a CUDA graph (`torch.cuda.graph`, "
             '`torch.compile(mode="reduce-overhead")`), or fuse'
@@ -169,9 +169,9 @@ def _launching(_: Joined, one: Idle) -> Words:
     )
 
 
-def _synchronizing(_: Joined, one: Idle) -> Words:
+def _synchronizing(_: Joined, idle: Idle) -> Words:
     return (
-        *_most(one),
+        *_most(idle),
         ". Keep the value on the GPU, or copy it to pinned memory with `non_blocking=True` and read it later",
     )
 
@@ -189,9 +189,9 @@ def _busy_host(whole: Joined, _: Idle) -> Words:
     return *_most(most), ". Do that on another thread, or launch ahead of it"
 
 
-def _queued(whole: Joined, one: Idle) -> Words:
-    if one.longest_ns < NEXT_NS:
-        short = f"{count(one.count, 'gap')} of {duration(one.longest_ns)} at most"
+def _queued(whole: Joined, idle: Idle) -> Words:
+    if idle.longest_ns < NEXT_NS:
+        short = f"{count(idle.count, 'gap')} of {duration(idle.longest_ns)} at most"
         return f" ({short}). Fewer kernels leave fewer gaps: fuse, or capture the step as a CUDA graph"
     if any(program.may_be_sample for program in whole.programs):
         return ", and nothing recorded ran. Record whole steps: the trace may lack what ran then"
@@ -225,7 +225,7 @@ def _communication_step(whole: Joined) -> Advice | None:
     if top is None:
         return None
     share = whole.share("communication")
-    what = f"{told(top)}, {count(top.count, 'call')}, {duration(top.exposed_ns)} alone"
+    what = f"{collective_words(top)}, {count(top.count, 'call')}, {duration(top.exposed_ns)} alone"
     hide = "Hide it behind kernels, or send less"
     if len(whole.programs) == 1:
         name = file_name(whole.programs[0])
@@ -262,7 +262,7 @@ _LABELS: Mapping[Subject, str] = {
     "unknown": "Graphs of which nothing was recorded",
 }
 
-_STEPS: Mapping[Subject, Callable[[Joined], Advice | None]] = {
+_NEXT_STEPS: Mapping[Subject, Callable[[Joined], Advice | None]] = {
     "idle": _idle_step,
     "communication": _communication_step,
     "copies": _copies_step,

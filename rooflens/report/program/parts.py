@@ -7,13 +7,13 @@ from statistics import median
 
 from rooflens.format import count, duration, percent, si
 from rooflens.model.program.copies import Copies
-from rooflens.model.program.occupancy import Occupancy
+from rooflens.model.program.occupancy import TimelineOccupancy
 from rooflens.model.program.parts import Subject
 from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined
 from rooflens.model.program.steps import Step
 from rooflens.report.document import Words, code
-from rooflens.report.program.communication import told
+from rooflens.report.program.communication import collective_words
 from rooflens.report.program.idle import IDLE_BECAUSE, step_name
 from rooflens.report.program.words import cut
 
@@ -104,7 +104,7 @@ def _named(whole: Joined, program: Program, step: Step) -> str:
 def _more(slowest: Step, steps: list[Step]) -> tuple[float, str]:
     """Return the part that a step spends most more on than the median one, and how much."""
     usual = {name: median(getattr(one.occupancy, name) for one in steps) for name in _STEP_PARTS}
-    own: Occupancy = slowest.occupancy
+    own: TimelineOccupancy = slowest.occupancy
     return max((getattr(own, name) - usual[name], words) for name, words in _STEP_PARTS.items())
 
 
@@ -127,7 +127,7 @@ def _idle_headline(whole: Joined) -> str:
 
 def _communication_headline(whole: Joined) -> str:
     top = next(iter(whole.collectives), None)
-    of = f", most in {told(top)}" if top else ""
+    of = f", most in {collective_words(top)}" if top else ""
     return f"Communication alone {percent(whole.share('communication'))} of {duration(whole.parts.wall_ns)}{of}"
 
 

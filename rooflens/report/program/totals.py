@@ -16,7 +16,7 @@ _LONGEST = 120
 
 _NAMED = 3
 
-_SAID: Mapping[TotalOf, str] = MappingProxyType(
+_TOTAL_NAMES: Mapping[TotalOf, str] = MappingProxyType(
     {
         "kernel": "kernels, within the time above",
         "operator": "operators, within the time above",
@@ -42,6 +42,6 @@ def beside_kernels(programs: Sequence[Program]) -> Iterator[Block]:
                 (code(cut_middle(one.name, _LONGEST)), f" ({duration(one.time_ns)}, {count(one.count, 'time')})")
                 for one in sorted(totals[of], key=lambda one: -one.time_ns)
             ]
-            lines.append((f"{_SAID[of]}: ", *few(each, _NAMED)))
+            lines.append((f"{_TOTAL_NAMES[of]}: ", *few(each, _NAMED)))
     yield Heading("Beside the kernels", 3)
     yield bullets(lines)

@@ -25,12 +25,12 @@ LONGEST = 300
 _HASHES = re.compile(r"#{2,} *([^#/]*?) *#{2,}")
 """What programs set their ranges off with: `## forward ##`."""
 
-_STEP = re.compile(r"^ProfilerStep#(?:\d+|\*)(?:/|$)")
+_STEP_PREFIX = re.compile(r"^ProfilerStep#(?:\d+|\*)(?:/|$)")
 
 
 def without_step(nvtx_range: str | None) -> str:
     """Leave out the range that PyTorch's profiler opens around each step, which says nothing of the place."""
-    return plain_range(_STEP.sub("", nvtx_range or ""))
+    return plain_range(_STEP_PREFIX.sub("", nvtx_range or ""))
 
 
 def plain_range(name: str) -> str:

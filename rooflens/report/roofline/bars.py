@@ -246,18 +246,20 @@ def _laid_out(layout: BarLayout) -> list[Any]:
     return steps
 
 
-def _own() -> alt.Chart:
+def _only_own_rows() -> alt.Chart:
     return alt.Chart().transform_filter("datum.own")
 
 
 def _tracks(widest: str, up: alt.Y) -> alt.Chart:
     """Draw the ground of each bar: all of the peak."""
-    rows = _own().transform_calculate(up="datum.top + 2", down=f"datum.top + {BAR_PX - 2}", whole=widest, none="0")
+    rows = _only_own_rows().transform_calculate(
+        up="datum.top + 2", down=f"datum.top + {BAR_PX - 2}", whole=widest, none="0"
+    )
     return rows.mark_rect(style="band", **QUIET).encode(x=alt.X("none:Q"), y=up, x2=alt.X2("whole"), y2=alt.Y2("down"))
 
 
 def _bars(layout: BarLayout, at: Style) -> alt.Chart:
-    rows = _own().transform_calculate(up="datum.top + 2", down=f"datum.top + {BAR_PX - 2}", none="0")
+    rows = _only_own_rows().transform_calculate(up="datum.top + 2", down=f"datum.top + {BAR_PX - 2}", none="0")
     said: Style = {"tooltip": alt.ExprRef(text.BAR_TOOLTIP), "description": alt.ExprRef(text.BAR_DESCRIPTION)}
     look: Style = {"cursor": "pointer", "ariaRoleDescription": "kernel", "opacity": LIT_BAR, "cornerRadius": 1}
     return rows.mark_rect(**look, **said).encode(
@@ -271,13 +273,15 @@ def _bars(layout: BarLayout, at: Style) -> alt.Chart:
 
 def _bar_words(at: Style, level_px: int) -> list[alt.Chart]:
     """Write share and rate right of each bar, and its level or unit left of it."""
-    rows = _own().transform_calculate(up=f"datum.top + {BAR_PX / 2}", none="0")
+    rows = _only_own_rows().transform_calculate(up=f"datum.top + {BAR_PX / 2}", none="0")
     rate = f"(w < 480 || !datum.rate ? '' : ', ' + {text.si('datum.rate', 'B/s')})"
     values = rows.transform_calculate(words=f"{text.percent('datum.share')} + {rate}")
     levels = rows.transform_calculate(words=text.BAR)
     return [
-        _words(values, at, "note", align="left", dx=6, opacity=LIT_BAR),
-        _words(levels, {**at, "x": alt.X("none:Q")}, "note", align="right", dx=-8, limit=level_px - 8, opacity=LIT_BAR),
+        _words_chart(values, at, "note", align="left", dx=6, opacity=LIT_BAR),
+        _words_chart(
+            levels, {**at, "x": alt.X("none:Q")}, "note", align="right", dx=-8, limit=level_px - 8, opacity=LIT_BAR
+        ),
     ]
 
 
@@ -290,14 +294,14 @@ def _kernel_names(up: alt.Y) -> list[alt.Chart]:
     limit = alt.ExprRef("w - (w < 480 ? 76 : 216)")
     left, right = {"x": _at_px(SYMBOL_PX), "y": up}, {"x": _at_px(alt.ExprRef("w")), "y": up}
     return [
-        _words(name, left, "label", align="left", limit=limit, opacity=LIT_BAR),
-        _words(_once().transform_calculate(words=part), right, "note", align="right", opacity=LIT_BAR),
+        _words_chart(name, left, "label", align="left", limit=limit, opacity=LIT_BAR),
+        _words_chart(_once().transform_calculate(words=part), right, "note", align="right", opacity=LIT_BAR),
     ]
 
 
 def _once() -> alt.Chart:
     """Take one row of each kernel, at the height of its name."""
-    rows = _own().transform_window(row="row_number()", groupby=["g"]).transform_filter("datum.row === 1")
+    rows = _only_own_rows().transform_window(row="row_number()", groupby=["g"]).transform_filter("datum.row === 1")
     return rows.transform_calculate(up=f"datum.top - datum.l * {BAR_PX} - {NAME_PX / 2 - 2}")
 
 
@@ -327,14 +331,14 @@ def _rest(layout: BarLayout, up: alt.Y) -> list[alt.Chart]:
         f" + (datum.time > 0 && datum.time < 1.005 ? ', ' + {text.percent('datum.time')} + ' of GPU time' : '')",
     )
     rows = rows.transform_filter("datum.count > 0")
-    return [_words(rows, {"x": _at_px(0), "y": up}, "note", align="left", limit=alt.ExprRef("w"))]
+    return [_words_chart(rows, {"x": _at_px(0), "y": up}, "note", align="left", limit=alt.ExprRef("w"))]
 
 
 def _at_px(x: int | alt.ExprRef) -> alt.XValue:
     return alt.XValue(x)  # type: ignore[no-untyped-call]  # as Altair has it
 
 
-def _words(rows: alt.Chart, at: Style, style: str, **look: Any) -> alt.Chart:
+def _words_chart(rows: alt.Chart, at: Style, style: str, **look: Any) -> alt.Chart:
     drawn: alt.Chart = rows.mark_text(style=style, baseline="middle", aria=False, **look).encode(
         **at, text=alt.Text("words:N")
     )

@@ -45,7 +45,7 @@ from rooflens.report.roofline.course import course_rows
 from rooflens.report.roofline.ghost import ghost_rows
 from rooflens.report.roofline.labels import Drawings, domains, drawings, label_rows, roof_places
 from rooflens.report.roofline.layers import ridge_layers, roof_layers, twin_layers
-from rooflens.report.roofline.layout import Layout, Parts, parts_of
+from rooflens.report.roofline.layout import Layout, PlaneParts, parts_of
 from rooflens.report.roofline.loops import loop_rows
 from rooflens.report.roofline.points import label_layers, number_layers, points_layer
 from rooflens.report.roofline.versions import families, path_layers, path_rows, versions
@@ -81,7 +81,7 @@ def roofline_spec(
 
 
 @unchecked
-def _frame(parts: Parts) -> Spec:
+def _frame(parts: PlaneParts) -> Spec:
     """Build the chart without its rows, parameters and words."""
     charts = [_plane_chart(parts.plane)] if parts.plane else []
     charts += [bars_chart(parts.bars, WIDTH)] if parts.bars else []
@@ -94,7 +94,7 @@ def default_level(plane: Plane) -> str:
     return next(iter(own)) if len(own) == 1 else OWN if OWN in plane.choices else plane.first_level or ALL
 
 
-def _subtitle(plane: Plane, parts: Parts, *, has_ghosts: bool) -> str:
+def _subtitle(plane: Plane, parts: PlaneParts, *, has_ghosts: bool) -> str:
     if parts.plane is None:
         return bars_heading(plane)
     ghosts = ["dashed ring: where the chosen move would put the kernel"] if has_ghosts else []

@@ -11,7 +11,7 @@ from rooflens.report.plane.plane import Point
 from rooflens.report.words.labels import label_of_first
 
 
-class Choice(Struct, frozen=True):
+class MoveChoice(Struct, frozen=True):
     """One move that a reader can choose, with what it brings.
 
     Attributes:
@@ -25,7 +25,7 @@ class Choice(Struct, frozen=True):
     finding: str | None = None
 
 
-def choices(analysis: Analysis) -> tuple[Choice, ...]:
+def choices(analysis: Analysis) -> tuple[MoveChoice, ...]:
     """List the moves of a kernel: those of its verdict, then those of other findings whose gain can be modelled.
 
     Nobody who calls a library can make the latter. What a move says already is no further choice.
@@ -38,7 +38,7 @@ def choices(analysis: Analysis) -> tuple[Choice, ...]:
         if finding.gain and finding.id not in said and not analysis.library
     )
     return tuple(
-        Choice(move.text, move.kind, move.gain, label_of_first(move.where, inside), move.finding)
+        MoveChoice(move.text, move.kind, move.gain, label_of_first(move.where, inside), move.finding)
         for move in each_once((*moves, *more))
     )
 

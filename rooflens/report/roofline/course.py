@@ -35,7 +35,7 @@ def phase_points(analysis: Analysis) -> tuple[PhasePoint, ...]:
     work, traffic = (_shares(phases, series.shares.get(name, ())) for name in (_PIPE, LEVEL))
     points = tuple(
         PhasePoint(name, part, rate * work[name] / (level.bytes_per_s * traffic[name]), rate * work[name])
-        for name, part in _parts(phases)
+        for name, part in _phase_parts(phases)
         if work.get(name) and traffic.get(name)
     )
     return points if len(points) > 1 else ()
@@ -47,7 +47,7 @@ def _is_tensor_work(analysis: Analysis) -> bool:
     return main_work(analysis).unit == "op" or tensor >= _MOST_OF_ALL * (analysis.flop_total or 0.0) > 0
 
 
-def _parts(phases: Phases) -> tuple[tuple[str, float], ...]:
+def _phase_parts(phases: Phases) -> tuple[tuple[str, float], ...]:
     return (("ramp", phases.ramp), ("plateau", phases.plateau), ("tail", phases.tail))
 
 
@@ -55,7 +55,7 @@ def _shares(phases: Phases, share: Sequence[float | None]) -> dict[str, float]:
     """Return the mean of each phase over that of the run; empty if nothing was sampled."""
     means: dict[str, float] = {}
     begin = 0.0
-    for name, part in _parts(phases):
+    for name, part in _phase_parts(phases):
         end = begin + part
         known = sampled(share[round(begin * len(share)) : round(end * len(share))])
         means |= {name: fmean(known)} if known else {}

@@ -29,7 +29,7 @@ from rooflens.report.plane.plane import ALL, OWN, Domain, Plane
 from rooflens.report.plane.roofs import ruled, slope_at, turned_names
 from rooflens.report.plane.viewport import SIZES, WIDE, SizeClass, areas_px2, decades
 from rooflens.report.roofline.chart import default_level, notes, sentence
-from rooflens.report.roofline.labels import Drawing, drawings, label_rows
+from rooflens.report.roofline.labels import PlaneDrawing, drawings, label_rows
 from rooflens.report.roofline.points import ESTIMATED_DASH
 from rooflens.report.roofline.rows import Row, pipe_rows, point_records, roof_rows, twin_rows
 from rooflens.report.roofline.versions import path_rows, versions
@@ -68,7 +68,7 @@ TIPS: Mapping[str, tuple[str, str]] = {
 """What a tooltip shows, with its title and format."""
 
 
-class Look(Struct, frozen=True):
+class FigureLook(Struct, frozen=True):
     """The size of a whole figure, of its words, and its ground.
 
     Attributes:
@@ -98,7 +98,7 @@ class Look(Struct, frozen=True):
         return found | ({"fontSize": self.font_pt} if "fontSize" in config else {})
 
 
-def figure(plane: Plane, look: Look, *, level: str | None = None, title: str = "") -> alt.LayerChart:
+def figure(plane: Plane, look: FigureLook, *, level: str | None = None, title: str = "") -> alt.LayerChart:
     """Draw the plane of one GPU, which must hold a point.
 
     Args:
@@ -119,7 +119,7 @@ class _Pen(Pen):
 
     fields = (X, Y, "limit_flop_per_s")
 
-    def __init__(self, look: Look, ends: tuple[Domain, Domain], plane_pt: tuple[int, int]) -> None:
+    def __init__(self, look: FigureLook, ends: tuple[Domain, Domain], plane_pt: tuple[int, int]) -> None:
         self._look = look
         self.scale = look.scale
         self.spans = (f"{decades(ends[0]):.4g}", f"{decades(ends[1]):.4g}")
@@ -132,14 +132,14 @@ class _Pen(Pen):
 
 class _Figure(Struct, frozen=True):
     plane: Plane
-    look: Look
+    look: FigureLook
     level: str
     title: str
 
     def chart(self) -> alt.LayerChart:
         """Draw roofs over dots, so that what a user adds belongs to the dots, and words over both."""
         drawn = drawings(self.plane, "", (self.level,), (self.size,))
-        points, ridges = self._rows(label_rows(self.plane, drawn, ""))
+        points, ridges = self._dot_rows(label_rows(self.plane, drawn, ""))
         width, height = self._plane_pt
         bound = any(row["limited_by"] for row in points)
         chart = alt.layer(
@@ -149,12 +149,12 @@ class _Figure(Struct, frozen=True):
             *([binding_bars(alt.Chart().transform_filter("datum.limited_by"), self.pen)] if bound else ()),
             *self._corners(ridges),
             *self._roof_names(drawn[self.level][0]),
-            *(self._words("mark", "note") if any("mark" in row for row in points) else ()),
-            *self._words("label", "label"),
-            data=_table("points", points),
+            *(self._placed_words("mark", "note") if any("mark" in row for row in points) else ()),
+            *self._placed_words("label", "label"),
+            data=_inline_data("points", points),
             width=width,
             height=height,
-            title=self._heading(),
+            title=self._figure_title(),
             view=alt.ViewBackground(stroke=self.look.inks.grid),
         )
         if self.look.dark:
@@ -164,10 +164,10 @@ class _Figure(Struct, frozen=True):
     @property
     def pen(self) -> _Pen:
         """How its layers are drawn, in numbers of its own size."""
-        return _Pen(self.look, self._ends, self._plane_pt)
+        return _Pen(self.look, self._axis_domains, self._plane_pt)
 
     @property
-    def _ends(self) -> tuple[Domain, Domain]:
+    def _axis_domains(self) -> tuple[Domain, Domain]:
         return self.plane.x_domain(self.level), self.plane.y_domain(self.level)
 
     @property
@@ -178,7 +178,7 @@ class _Figure(Struct, frozen=True):
     def _plane_pt(self) -> tuple[int, int]:
         """Work out the size of the plane: what axes, heading and legend leave of the figure."""
         font, line = self.look.font_pt, LINE * self.look.font_pt
-        signs = ceil(len(self._bounds) / self._columns) if len(self._bounds) > 1 else 0
+        signs = ceil(len(self._bounds) / self._legend_columns) if len(self._bounds) > 1 else 0
         lines = [*self._title_lines, *self._notes]
         over = (font + line * (len(lines) - 1) + TITLE_OFFSET_PT) if lines else 0.0
         over += (signs * line + TITLE_OFFSET_PT) if signs else 0.0
@@ -190,7 +190,7 @@ class _Figure(Struct, frozen=True):
         return self.plane.bounds_at(self.level)
 
     @property
-    def _columns(self) -> int:
+    def _legend_columns(self) -> int:
         """Count the signs that one line of the legend holds."""
         widest = max((text_px(BOUND_LABELS[bound]) for bound in self._bounds), default=0.0) + SIGN_PT
         return max(1, int(self._plane_width_pt / (widest * self.look.scale)))
@@ -217,7 +217,7 @@ class _Figure(Struct, frozen=True):
 
     def _wrapped(self, words: str) -> list[str]:
         """Break words into lines as wide as the plane."""
-        return list(_lines(words, self._plane_width_pt / self.look.scale))
+        return list(_wrapped_lines(words, self._plane_width_pt / self.look.scale))
 
     @property
     def _plane_width_pt(self) -> float:
@@ -225,11 +225,11 @@ class _Figure(Struct, frozen=True):
 
     @property
     def _beyond(self) -> int:
-        (low, high), (bottom, _) = self._ends
+        (low, high), (bottom, _) = self._axis_domains
         points = self.plane.points_at(self.level)
         return len({p.launch.key for p in points if not low <= p.intensity <= high or p.per_s < bottom})
 
-    def _heading(self) -> Any:
+    def _figure_title(self) -> Any:
         if not (self._title_lines or self._notes):
             return alt.Undefined
         muted = self.look.style("note")
@@ -251,7 +251,7 @@ class _Figure(Struct, frozen=True):
             subtitleLineHeight=line,
         )
 
-    def _rows(self, labels: Iterable[Row]) -> tuple[Rows, Rows]:
+    def _dot_rows(self, labels: Iterable[Row]) -> tuple[Rows, Rows]:
         """Make a row per dot and per corner, with the words that stand there: its name, and the letter of its level."""
         words: defaultdict[tuple[Any, Any], Row] = defaultdict(dict)
         for row in labels:
@@ -272,7 +272,7 @@ class _Figure(Struct, frozen=True):
         return {kind: name or text, f"{kind}_spot": spot}
 
     def _dots(self) -> alt.Chart:
-        look, ((x0, x1), (y0, y1)) = self.look, self._ends
+        look, ((x0, x1), (y0, y1)) = self.look, self._axis_domains
         muted = look.style("note")["color"]
         axis: dict[str, Any] = {
             "labelColor": muted,
@@ -291,7 +291,7 @@ class _Figure(Struct, frozen=True):
         words = {"labelColor": look.style("label")["color"], "labelFontSize": look.font_pt, "columnPadding": 8}
         signs = verdict_channels(
             self._bounds,
-            columns=self._columns,
+            columns=self._legend_columns,
             field="verdict",
             dark=look.dark,
             offset=TITLE_OFFSET_PT,
@@ -323,19 +323,19 @@ class _Figure(Struct, frozen=True):
         found = twin_rows(self.plane)
         twins = self._ends_of(found.get("twinSlopes", ()), found.get("twinFlats", ()))
         if rows := [*twins]:
-            yield ruled(_rows("attainable", rows), slope_at(), "twin", self.pen)
+            yield ruled(_rows_chart("attainable", rows), slope_at(), "twin", self.pen)
         roofs = self._ends_of(roof_rows(self.plane), pipe_rows(self.plane))
-        yield ruled(_rows("roofs", [*roofs]), slope_at(), "roof", self.pen)
+        yield ruled(_rows_chart("roofs", [*roofs]), slope_at(), "roof", self.pen)
 
     def _ends_of(self, slopes: Iterable[Row], flats: Iterable[Row]) -> Iterator[Row]:
-        (x0, x1), _ = self._ends
+        (x0, x1), _ = self._axis_domains
         for row in slopes:
             ends = x0 / BEYOND, row["e"] / row["v"] if row["e"] else x1 * BEYOND
-            yield self._line(row, ends, row["v"])
+            yield self._roof_line(row, ends, row["v"])
         for row in flats:
-            yield self._line(row, (row["c"] or x0 / BEYOND, x1 * BEYOND), None)
+            yield self._roof_line(row, (row["c"] or x0 / BEYOND, x1 * BEYOND), None)
 
-    def _line(self, row: Row, ends: tuple[float, float], slope: float | None) -> Row:
+    def _roof_line(self, row: Row, ends: tuple[float, float], slope: float | None) -> Row:
         ya, yb = (end * slope if slope else row["v"] for end in ends)
         dash = [px * self.pen.scale for px in row.get("dash", (1, 0))]
         key = row.get("level") or row.get("key")
@@ -351,26 +351,26 @@ class _Figure(Struct, frozen=True):
             if ("near" in row if at == OWN else row["level"] == at)
         ]
         if rows:
-            yield from ways(_rows("versions", rows), self.pen)
+            yield from ways(_rows_chart("versions", rows), self.pen)
 
     def _corners(self, ridges: Sequence[Row]) -> Iterator[alt.Chart]:
         """Mark where roofs meet, with the intensities of those that have room."""
         if ridges:
-            table = _rows("ridges", ridges)
+            table = _rows_chart("ridges", ridges)
             size = 28 * self.pen.scale**2
             yield table.mark_point(size=size, **QUIET, **self.pen.look("ridge")).encode(**self.pen.at)
-            yield from self._words("label", "note", table)
+            yield from self._placed_words("label", "note", table)
 
-    def _words(self, kind: str, style: str, rows: alt.Chart | None = None) -> Iterator[alt.Chart]:
+    def _placed_words(self, kind: str, style: str, rows: alt.Chart | None = None) -> Iterator[alt.Chart]:
         """Write one kind of words at their places, with a thin line to those that stand away."""
         spot = f"datum.{kind}_spot"
         named = (rows or alt.Chart()).transform_filter(spot)
         yield leads(named, spot, self.pen)
         yield from written(named, style, pen=self.pen, field=kind, **at_spot(spot))
 
-    def _roof_names(self, drawing: Drawing) -> Iterator[alt.Chart]:
+    def _roof_names(self, drawing: PlaneDrawing) -> Iterator[alt.Chart]:
         """Write the names of flat roofs at their ends, and those of slopes along them."""
-        (x0, x1), (y0, y1) = self._ends
+        (x0, x1), (y0, y1) = self._axis_domains
         flats = [
             {X: x1, Y: row["v"], **self._word("label", "", place)}
             for row in pipe_rows(self.plane)
@@ -378,7 +378,7 @@ class _Figure(Struct, frozen=True):
         ]
         if flats:
             at_edge = at_spot("datum.label_spot")
-            yield from written(_rows("flat_roofs", flats), "label", pen=self.pen, field="label", **at_edge)
+            yield from written(_rows_chart("flat_roofs", flats), "label", pen=self.pen, field="label", **at_edge)
         slopes = []
         for row in roof_rows(self.plane):
             if spot := drawing.roofs.get(row["level"]):
@@ -389,14 +389,14 @@ class _Figure(Struct, frozen=True):
             # In a chart of charts there is no one width: there the angle stays that of the size asked for.
             (width, height), (span_x, span_y) = self.pen.sizes, self.pen.spans
             turn = f"-atan2((height || {height}) / {span_y}, (width || {width}) / {span_x}) * 57.2958"
-            yield from turned_names(_rows("slopes", slopes), turn, self.pen)
+            yield from turned_names(_rows_chart("slopes", slopes), turn, self.pen)
 
 
-def _rows(name: str, rows: Sequence[Row]) -> alt.Chart:
-    return alt.Chart(_table(name, rows))
+def _rows_chart(name: str, rows: Sequence[Row]) -> alt.Chart:
+    return alt.Chart(_inline_data(name, rows))
 
 
-def _table(name: str, rows: Sequence[Row]) -> alt.InlineData:
+def _inline_data(name: str, rows: Sequence[Row]) -> alt.InlineData:
     """Name rows by what they are and hold: two figures side by side may not share a name for different ones."""
     digest = sha256(json.dumps(rows).encode()).hexdigest()
     return alt.InlineData(values=list(rows), name=f"{name}_{digest[:8]}")
@@ -407,7 +407,7 @@ def _extent(size_pt: float) -> dict[str, float]:
     return {"minExtent": size_pt, "maxExtent": size_pt}
 
 
-def _lines(words: str, width_px: float) -> Iterator[str]:
+def _wrapped_lines(words: str, width_px: float) -> Iterator[str]:
     """Break a sentence into lines of at most so many pixels of a page."""
     line = ""
     for word in words.split():

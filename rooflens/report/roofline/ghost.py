@@ -72,13 +72,14 @@ def _sheets(plane: Plane) -> dict[str, list[Sheet]]:
     }
 
 
-def _steady(plane: Plane, point: Point, own: Sequence[Point], sheets: dict[str, list[Sheet]]) -> _Steady:
+def _steady(plane: Plane, point: Point, points: Sequence[Point], sheets: dict[str, list[Sheet]]) -> _Steady:
     """Make the boxes at each level where a point is shown, at each size: they are the same for all moves."""
     if not point.launch.gains:
         return {}
     levels = [level for level in plane.choices if level == point.level or (point.nearest and level in {ALL, OWN})]
     return {
-        level: [(sheet, steady_boxes(plane, point, own, sheet, level)) for sheet in sheets[level]] for level in levels
+        level: [(sheet, steady_boxes(plane, point, points, sheet, level)) for sheet in sheets[level]]
+        for level in levels
     }
 
 

@@ -23,19 +23,19 @@ from rooflens.report.plane.placement import Canvas, Spot, Text, apart, mark_spot
 from rooflens.report.plane.plane import ALL, LEVEL_MARKS, OWN, Domain, Plane, Point
 from rooflens.report.plane.roofs import CORNER_PX, NamedRoof, Roofs, flat_roof, ridge_text, slope_roof, work_unit
 from rooflens.report.plane.viewport import CROWD, SIZES, Sheet, SizeClass, dot_box, point_box, radius_px
-from rooflens.report.roofline.naming import KernelNames, Label, kernel_names, label
+from rooflens.report.roofline.naming import KernelNames, PlaneLabel, kernel_names, label
 from rooflens.report.roofline.rows import Row, clock_text
-from rooflens.report.roofline.selection import own_boxes, shown_at
+from rooflens.report.roofline.selection import picked_boxes, shown_at
 
 Domains = tuple[Domain, Domain]
-Drawings = Mapping[str, Sequence["Drawing"]]
+Drawings = Mapping[str, Sequence["PlaneDrawing"]]
 """By level, then by class of sizes."""
 
 NAMED_LAUNCHES = 4
 """With no more launches than this, names of levels take the place of their letters."""
 
 
-class Drawing(Struct, frozen=True):
+class PlaneDrawing(Struct, frozen=True):
     """A plane for a range of screen sizes, with its roof names placed."""
 
     size: SizeClass
@@ -55,17 +55,17 @@ def drawings(
     return {level: _drawn_at(plane, picked, level, sizes) for level in levels or plane.choices}
 
 
-def _drawn_at(plane: Plane, picked: str, level: str, sizes: Iterable[SizeClass]) -> list[Drawing]:
+def _drawn_at(plane: Plane, picked: str, level: str, sizes: Iterable[SizeClass]) -> list[PlaneDrawing]:
     seen = domains(plane, level)
     slopes = tuple(slope_roof(roof, plane.gpu) for roof in plane.level_roofs)
 
-    def draw(size: SizeClass) -> Drawing:
+    def draw(size: SizeClass) -> PlaneDrawing:
         """Name the roofs, clear of points and of what the picked launch shows where they can be."""
         view = Sheet(*seen, size.width_px, size.height_px)
         roofs = Roofs(slopes, tuple(pipe_roof(roof, plane.roofs.clocks_hz, size) for roof in plane.pipe_roofs), *seen)
         avoid = [dot_box(plane, point, view) for point in plane.points_at(level)]
         canvas = Canvas(view, lines=roofs.lines(view))
-        return Drawing(size, canvas, roofs.name(canvas, avoid + _picked_boxes(plane, picked, view, level)))
+        return PlaneDrawing(size, canvas, roofs.name(canvas, avoid + _picked_boxes(plane, picked, view, level)))
 
     return [draw(size) for size in sizes]
 
@@ -101,7 +101,7 @@ def label_rows(plane: Plane, drawn: Drawings, picked: str) -> list[Row]:
     return [*numbers, *rows.values()]
 
 
-def _number_rows(plane: Plane, level: str, at_level: Sequence[Drawing]) -> Iterator[Row]:
+def _number_rows(plane: Plane, level: str, at_level: Sequence[PlaneDrawing]) -> Iterator[Row]:
     """Write the numbers of the ranking inside their points, which are large enough; where two would overlap, the first.
 
     They stand on their own points, so that they keep clear of one another alone.
@@ -124,7 +124,7 @@ def _number_rows(plane: Plane, level: str, at_level: Sequence[Drawing]) -> Itera
             }
 
 
-def _placed(canvas: Canvas, wanted: Iterable[Iterable[Label]]) -> Iterator[tuple[Label, list[Any]]]:
+def _placed(canvas: Canvas, wanted: Iterable[Iterable[PlaneLabel]]) -> Iterator[tuple[PlaneLabel, list[Any]]]:
     """Place the first of each group of labels that finds room; a launch gets one name."""
     named: set[str] = set()
     for labels in wanted:
@@ -137,7 +137,9 @@ def _placed(canvas: Canvas, wanted: Iterable[Iterable[Label]]) -> Iterator[tuple
             break
 
 
-def _wanted(names: KernelNames, level: str, drawing: Drawing, picked: str) -> tuple[Canvas, Iterator[Iterable[Label]]]:
+def _wanted(
+    names: KernelNames, level: str, drawing: PlaneDrawing, picked: str
+) -> tuple[Canvas, Iterator[Iterable[PlaneLabel]]]:
     """Return occupied boxes and wanted labels at a level: the first kernel's name, ridges, other names."""
     plane = names.plane
     canvas = drawing.canvas.copy()
@@ -148,13 +150,13 @@ def _wanted(names: KernelNames, level: str, drawing: Drawing, picked: str) -> tu
 
     seen = [point for point in shown_at(plane.points, level) if _is_seen(point, view)]
     ridges = (
-        Label("ridge", None, Text((ridge_text(x, work_unit(pipe.keys[0])),), x, y, ridge_spots()))
+        PlaneLabel("ridge", None, Text((ridge_text(x, work_unit(pipe.keys[0])),), x, y, ridge_spots()))
         for (x, y), pipe in zip(corners, plane.pipe_roofs, strict=False)
     )
-    alone = chain(ridges, _marks(plane, level, drawing))
-    asked = names.ask(seen, picked, drawing.size, partial(own_boxes, plane, view=view, level=level))
+    alone = chain(ridges, _level_labels(plane, level, drawing))
+    asked = names.ask(seen, picked, drawing.size, partial(picked_boxes, plane, view=view, level=level))
 
-    def in_turn() -> Iterator[Iterable[Label]]:
+    def in_turn() -> Iterator[Iterable[PlaneLabel]]:
         """Begin with the name of the picked launch; what comes after it keeps clear of all that the launch shows."""
         yield from islice(asked, 1)
         canvas.taken.extend(_picked_boxes(plane, picked, view, level))
@@ -171,10 +173,10 @@ def _is_seen(point: Point, view: Sheet) -> bool:
 
 def _picked_boxes(plane: Plane, picked: str, view: Sheet, level: str) -> list[Box]:
     found = (point for point in shown_at(plane.points, level) if point.launch.key == picked)
-    return [box for point in found for box in own_boxes(plane, point, view=view, level=level)]
+    return [box for point in found for box in picked_boxes(plane, point, view=view, level=level)]
 
 
-def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:
+def _level_labels(plane: Plane, level: str, drawing: PlaneDrawing) -> Iterator[PlaneLabel]:
     """Ask for the names or letters of levels where they differ; a crowd would fill the plane with them."""
     launches = len(plane.launches)
     if level not in {ALL, OWN} or launches > CROWD or len(plane.levels) == 1:

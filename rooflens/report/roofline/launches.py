@@ -55,7 +55,7 @@ def plane(
     for launch in launches:
         analysis, name = launch.analysis, (launch.analysis.kernel.digest, launch.name)
         line = lines.get(name, launch.name)
-        drawn = _drawn(launch, labels.get(name[0], ""), line, climbers.get(name, ""), ranks.get(launch.key))
+        drawn = _drawn_launch(launch, labels.get(name[0], ""), line, climbers.get(name, ""), ranks.get(launch.key))
         if own := found[launch.key]:
             points += _points(drawn, analysis, own)
             loops += _loops(drawn, analysis)
@@ -86,7 +86,7 @@ def _medians(launches: Iterable[Launch]) -> set[str]:
     return {launch.key for own in kernels.values() for launch in own if id(launch.analysis) in medians}
 
 
-def _drawn(launch: Launch, report: str, line: str, called: str, rank: int | None) -> DrawnLaunch:
+def _drawn_launch(launch: Launch, report: str, line: str, called: str, rank: int | None) -> DrawnLaunch:
     analysis, verdict = launch.analysis, launch.analysis.verdict
     return DrawnLaunch(
         key=launch.key,
@@ -129,9 +129,9 @@ def _verdict_words(verdict: Verdict, gpu: str) -> str:
     return f"{BOUND_LABELS[verdict.shown_class]}{resource}{cause}{', at the roof' if verdict.at_roof else ''}{lacks}"
 
 
-def _points(launch: DrawnLaunch, analysis: Analysis, found: Sequence[Standing]) -> Iterator[Point]:
-    own, peak = judged(found), main_work(analysis).peak_per_s
-    for one in found:
+def _points(launch: DrawnLaunch, analysis: Analysis, standings: Sequence[Standing]) -> Iterator[Point]:
+    own, peak = judged(standings), main_work(analysis).peak_per_s
+    for one in standings:
         yield Point(**asdict(one), launch=launch, nearest=one is own, peak_per_s=peak)
 
 

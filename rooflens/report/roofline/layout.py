@@ -43,16 +43,16 @@ class Layout(Struct, frozen=True):
     course_roofs: tuple[str, ...] | None
 
 
-class Parts(Struct, frozen=True):
+class PlaneParts(Struct, frozen=True):
     """The plane of launches that have a place in it, and bars below it of those that have none; None without any."""
 
     plane: Layout | None
     bars: BarLayout | None
 
 
-def parts_of(plane: Plane) -> Parts:
+def parts_of(plane: Plane) -> PlaneParts:
     """Say what the chart of a plane is built from."""
-    return Parts(_layout(plane) if plane.points else None, bar_layout(plane) if plane.shares else None)
+    return PlaneParts(_layout(plane) if plane.points else None, bar_layout(plane) if plane.shares else None)
 
 
 def _layout(plane: Plane) -> Layout:

@@ -39,11 +39,11 @@ def loop_rows(plane: Plane) -> list[dict[str, Any]]:
             "x": rounded(one.intensity_flop_per_byte),
             "y": rounded(one.flop_per_s),
         }
-        for one, is_named in _named(plane)
+        for one, is_named in _loops_with_names(plane)
     ]
 
 
-def _named(plane: Plane) -> Iterator[tuple[LoopPoint, bool]]:
+def _loops_with_names(plane: Plane) -> Iterator[tuple[LoopPoint, bool]]:
     """Yield the loops, and whether their name stands there: at the first of their levels."""
     named: set[tuple[str, int]] = set()
     for one in plane.loops:

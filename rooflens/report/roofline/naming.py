@@ -16,13 +16,13 @@ from rooflens.report.plane.viewport import SizeClass, radius_px
 from rooflens.report.roofline.versions import versions
 
 Kind = Literal["ridge", "mark", "name"]
-Own = Callable[[Point], Sequence[Box]]
+BoxesOf = Callable[[Point], Sequence[Box]]
 
 LAUNCHES_TRIED = 3
 """Launches of a kernel at which its name is tried."""
 
 
-class Label(NamedTuple):
+class PlaneLabel(NamedTuple):
     """A text at a launch, or at a ridge, which belongs to none."""
 
     kind: Kind
@@ -30,9 +30,11 @@ class Label(NamedTuple):
     text: Text
 
 
-def label(kind: Kind, point: Point, words: Sequence[str], spots: Sequence[Spot], own: Sequence[Box] = ()) -> Label:
+def label(
+    kind: Kind, point: Point, words: Sequence[str], spots: Sequence[Spot], boxes: Sequence[Box] = ()
+) -> PlaneLabel:
     """Ask for words at a launch, or for shorter ones."""
-    return Label(kind, point.launch, Text(tuple(words), *point.at, spots, own=own))
+    return PlaneLabel(kind, point.launch, Text(tuple(words), *point.at, spots, own=boxes))
 
 
 class KernelNames(Struct, frozen=True):
@@ -47,7 +49,9 @@ class KernelNames(Struct, frozen=True):
     known: Mapping[str, Sequence[DrawnLaunch]]
     by_width: Mapping[int, Mapping[str, str]]
 
-    def ask(self, points: Iterable[Point], first: str, size: SizeClass, own: Own) -> Iterator[Iterator[Label]]:
+    def ask(
+        self, points: Iterable[Point], first: str, size: SizeClass, boxes_of: BoxesOf
+    ) -> Iterator[Iterator[PlaneLabel]]:
         """Ask for the names of the kernels with most time, each at the longest of its launches that has room.
 
         That of the launch which the page is about first comes before all.
@@ -59,22 +63,24 @@ class KernelNames(Struct, frozen=True):
             points: Where launches are drawn.
             first: Key of that launch.
             size: The class of sizes, which says how many names there may be and how long.
-            own: Gives the boxes that only the name of a launch has to avoid.
+            boxes_of: Gives the boxes that only the name of a launch has to avoid.
         """
         by_kernel: dict[str, list[Point]] = {}
         for point in sorted(points, key=lambda point: (point.launch.key != first, -point.launch.time_share)):
             by_kernel.setdefault(point.launch.group_key, []).append(point)
-        yield from self._ask_climbers(by_kernel, size, own)
+        yield from self._ask_climbers(by_kernel, size, boxes_of)
         # One name a kernel, for any number of versions.
         heads = {self._first(key, by_kernel) for key in by_kernel}
         for key in [key for key in by_kernel if key in heads][: size.names]:
             if key in self.known:
-                yield from self._ask_versions(self.known[key], by_kernel, size, own)
+                yield from self._ask_versions(self.known[key], by_kernel, size, boxes_of)
             else:
-                words = self._words(by_kernel[key], size)
-                yield self._tried([(point, words) for point in by_kernel[key][:LAUNCHES_TRIED]], own)
+                words = self._name_words(by_kernel[key], size)
+                yield self._tried([(point, words) for point in by_kernel[key][:LAUNCHES_TRIED]], boxes_of)
 
-    def _ask_climbers(self, by_kernel: dict[str, list[Point]], size: SizeClass, own: Own) -> Iterator[Iterator[Label]]:
+    def _ask_climbers(
+        self, by_kernel: dict[str, list[Point]], size: SizeClass, boxes_of: BoxesOf
+    ) -> Iterator[Iterator[PlaneLabel]]:
         """Ask for the labels of the versions that a ladder follows, and leave one of each other name to be named."""
         if not self.plane.climbers:
             return
@@ -86,7 +92,7 @@ class KernelNames(Struct, frozen=True):
         for point in apart(followed):
             words = (fmt.cut_middle(point.launch.called, width),)
             spots = around(radius_px(self.plane, point.launch))
-            yield iter((label("name", point, words, spots, own(point)),))
+            yield iter((label("name", point, words, spots, boxes_of(point)),))
         left = {points[0].launch.name: key for key, points in reversed(by_kernel.items())}
         for key in by_kernel.keys() - set(left.values()):
             del by_kernel[key]
@@ -96,28 +102,32 @@ class KernelNames(Struct, frozen=True):
         return next((one for one in versions_ if one in drawn), key)
 
     def _ask_versions(
-        self, known: Sequence[DrawnLaunch], by_kernel: Mapping[str, Sequence[Point]], size: SizeClass, own: Own
-    ) -> Iterator[Iterator[Label]]:
+        self,
+        versions: Sequence[DrawnLaunch],
+        by_kernel: Mapping[str, Sequence[Point]],
+        size: SizeClass,
+        boxes_of: BoxesOf,
+    ) -> Iterator[Iterator[PlaneLabel]]:
         width = NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH
-        labels = {version.group_key: fmt.cut_middle(version.report, width) for version in known}
+        labels = {version.group_key: fmt.cut_middle(version.report, width) for version in versions}
         drawn = [points for key in labels if (points := by_kernel.get(key))]
         named = [
-            (points[0], [f"{name}, {labels[points[0].launch.group_key]}" for name in self._words(points, size)])
+            (points[0], [f"{name}, {labels[points[0].launch.group_key]}" for name in self._name_words(points, size)])
             for points in reversed(drawn)
         ]
-        yield self._tried(named, own)
+        yield self._tried(named, boxes_of)
         # Both ends of the path tell most.
         for point in apart(points[0] for points in (*drawn[-1:], *drawn[:1], *drawn[-2:0:-1])):
             spots = around(radius_px(self.plane, point.launch))
-            yield iter((label("name", point, (labels[point.launch.group_key],), spots, own(point)),))
+            yield iter((label("name", point, (labels[point.launch.group_key],), spots, boxes_of(point)),))
 
-    def _tried(self, names: Sequence[tuple[Point, Sequence[str]]], own: Own) -> Iterator[Label]:
+    def _tried(self, names: Sequence[tuple[Point, Sequence[str]]], boxes_of: BoxesOf) -> Iterator[PlaneLabel]:
         """Try the whole names beside their points, then shorter ones farther away too."""
         for spots, at in ((beside, 0), (around, -1)):
             for point, words in names:
-                yield label("name", point, (words[at],), spots(radius_px(self.plane, point.launch)), own(point))
+                yield label("name", point, (words[at],), spots(radius_px(self.plane, point.launch)), boxes_of(point))
 
-    def _words(self, points: Sequence[Point], size: SizeClass) -> list[str]:
+    def _name_words(self, points: Sequence[Point], size: SizeClass) -> list[str]:
         """Name a kernel in full and short, with how many launches are drawn."""
         widths = (NARROW_LABEL_WIDTH,) if size.narrow else (FULL_LABEL_WIDTH, LABEL_WIDTH)
         count = f" x{len(points)}" if len(points) > 1 else ""

@@ -15,7 +15,7 @@ from rooflens.report.html import theme
 from rooflens.report.html.embed import VEGA_LITE
 from rooflens.report.plane.plane import Plane
 from rooflens.report.roofline.chart import roofline_spec
-from rooflens.report.roofline.figure import Look, figure
+from rooflens.report.roofline.figure import FigureLook, figure
 from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import clock_text
 
@@ -25,7 +25,7 @@ MAX_GPUS = 6
 PNG_SCALE = 2.0
 """Pixels of a PNG for each of the SVG: sharp on a dense screen, and legible scaled down to a column of text."""
 
-SLIDE, COLUMN = Look(640, 420, 11), Look(249.4, 187, 7)
+SLIDE, COLUMN = FigureLook(640, 420, 11), FigureLook(249.4, 187, 7)
 """As a slide or a page holds it, and the column of a paper: 88 mm wide, no word under 7 points."""
 
 GAP_PX = 16
@@ -33,12 +33,12 @@ TITLE_WIDTH = 60
 FONT = '"Liberation Sans", Arial, Helvetica, sans-serif'
 """vl-convert carries the first, and the others are as wide: a picture looks the same wherever it is made."""
 
-_SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"')
+_SVG_SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"')
 _CLIP = re.compile(r'(?<=\bid=")clip\d+|(?<=url\(#)clip\d+')
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class Picture(Struct, frozen=True):
+class RenderedPicture(Struct, frozen=True):
     """A drawing.
 
     Attributes:
@@ -59,7 +59,7 @@ class Picture(Struct, frozen=True):
         return page
 
 
-def draw_rooflines(page: Content, look: Look = SLIDE) -> Picture:
+def draw_rooflines(page: Content, look: FigureLook = SLIDE) -> RenderedPicture:
     """Draw the roofline of each GPU, one below the other, the GPU with the longest launch first.
 
     Raises:
@@ -71,7 +71,7 @@ def draw_rooflines(page: Content, look: Look = SLIDE) -> Picture:
     if len(placed) > MAX_GPUS:
         notes.append(f"the picture shows {MAX_GPUS} of {len(placed)} GPUs: give fewer reports to see the others")
     drawings = [_renamed(_draw(roofline, page, look), f"gpu{i}") for i, roofline in enumerate(placed[:MAX_GPUS])]
-    return Picture(drawings[0] if len(drawings) == 1 else _stacked(drawings, look.inks.page), tuple(notes))
+    return RenderedPicture(drawings[0] if len(drawings) == 1 else _stacked(drawings, look.inks.page), tuple(notes))
 
 
 def placed_planes(page: Content) -> list[Plane]:
@@ -89,7 +89,7 @@ def placed_planes(page: Content) -> list[Plane]:
     return placed
 
 
-def _draw(plane: Plane, page: Content, look: Look) -> str:
+def _draw(plane: Plane, page: Content, look: FigureLook) -> str:
     """Draw a plane, or as the page does the bars of kernels of which none has a place in it."""
     title = title_of(plane, page)
     if plane.points:
@@ -143,7 +143,7 @@ def _renamed(svg: str, prefix: str) -> str:
 def _stacked(drawings: Sequence[str], background: str) -> str:
     parts, top, width = [], 0.0, 0.0
     for svg in drawings:
-        size = _SIZE.match(svg)
+        size = _SVG_SIZE.match(svg)
         if size is None:
             raise ValueError("a drawing without a size")
         parts.append(svg.replace("<svg ", f'<svg y="{top:g}" ', 1))

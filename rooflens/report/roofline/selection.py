@@ -10,7 +10,7 @@ from rooflens.model.records import Gain
 from rooflens.model.roofline.unit_names import binding_label
 from rooflens.report.plane.geometry import Box, Boxes, text_px
 from rooflens.report.plane.marks import BAR_NAME_PX, BAR_PX
-from rooflens.report.plane.placement import LINE_PX, Canvas, Place, Text, around
+from rooflens.report.plane.placement import LINE_PX, Canvas, PlacedWords, Text, around
 from rooflens.report.plane.plane import ALL, OWN, Plane, Point
 from rooflens.report.plane.viewport import POINT_AIR_PX, Sheet, point_box, radius_px
 from rooflens.report.roofline.choices import ghost_at, ghost_labels
@@ -40,7 +40,7 @@ def shown_at(points: Iterable[Point], level: str) -> list[Point]:
     return [point for point in points if (point.nearest if level in {ALL, OWN} else point.level == level)]
 
 
-def own_boxes(plane: Plane, shown: Point, *, view: Sheet, level: str) -> list[Box]:
+def picked_boxes(plane: Plane, shown: Point, *, view: Sheet, level: str) -> list[Box]:
     """Make the boxes of what appears when a launch is picked: its gap, its other levels, their names.
 
     Args:
@@ -63,19 +63,19 @@ def _points_of(plane: Plane, shown: Point) -> list[Point]:
     return [point for point in plane.points if point.launch.key == shown.launch.key]
 
 
-def steady_boxes(plane: Plane, shown: Point, own: Sequence[Point], view: Sheet, level: str) -> list[Box]:
+def steady_boxes(plane: Plane, shown: Point, points: Sequence[Point], view: Sheet, level: str) -> list[Box]:
     """Make the boxes of what is the same for all moves of a launch, whose points are its own."""
     boxes = [_gap_line(shown, view)] if shows_gap(shown) else []
     boxes += _bar_boxes(shown, view)
     here, down = view.at(*shown.at)
-    rights = [view.at(*point.at)[0] for point in own]
+    rights = [view.at(*point.at)[0] for point in points]
     rim = radius_px(plane, shown.launch) + POINT_AIR_PX
     for begin, end in ((min(rights), here - rim), (here + rim, max(rights))):
         if begin < end:
             boxes.append(Box((begin + end) / 2, down, (end - begin) / 2, 1, here))
     if level != ALL:
-        offsets = name_offsets({point.level: point.intensity for point in own})
-        for point, right in zip(own, rights, strict=True):
+        offsets = name_offsets({point.level: point.intensity for point in points})
+        for point, right in zip(points, rights, strict=True):
             if point is not shown:
                 dy = offsets[point.level].dy + offsets[point.level].push * (rim - POINT_AIR_PX - 4)
                 boxes.append(point_box((right, down), RING_PX))
@@ -93,7 +93,9 @@ def _bar_boxes(shown: Point, view: Sheet) -> list[Box]:
     return [Box(right, down, BAR_PX / 2, 2, right), Box(name, down, half, LINE_PX / 2, right)]
 
 
-def ghost_place(plane: Plane, shown: Point, move: tuple[int, Gain], view: Sheet, steady: Sequence[Box]) -> Place | None:
+def ghost_place(
+    plane: Plane, shown: Point, move: tuple[int, Gain], view: Sheet, steady: Sequence[Box]
+) -> PlacedWords | None:
     """Place the words at the ghost of a move, clear of all else that a picked launch shows; None without room.
 
     The longest words of a size have the place, so that the same holds for a single launch and for one of several.

@@ -31,12 +31,12 @@ def versions(plane: Plane) -> tuple[tuple[DrawnLaunch, ...], ...]:
     return tuple(tuple(own[report] for report in plane.reports if report in own) for own in found)
 
 
-def families(found: Sequence[Sequence[DrawnLaunch]]) -> dict[str, int]:
+def families(versions: Sequence[Sequence[DrawnLaunch]]) -> dict[str, int]:
     """Map the key of each kernel that has versions to their number."""
-    return {version.group_key: i for i, one in enumerate(found) for version in one}
+    return {version.group_key: i for i, one in enumerate(versions) for version in one}
 
 
-def path_rows(plane: Plane, found: Sequence[Sequence[DrawnLaunch]]) -> list[dict[str, Any]]:
+def path_rows(plane: Plane, versions: Sequence[Sequence[DrawnLaunch]]) -> list[dict[str, Any]]:
     """Make a row per version and level, in the order of recording: `f` number of the kernel, `i` of the version."""
     at: defaultdict[str, list[Point]] = defaultdict(list)
     for point in plane.points:
@@ -52,7 +52,7 @@ def path_rows(plane: Plane, found: Sequence[Sequence[DrawnLaunch]]) -> list[dict
             "x": rounded(point.intensity),
             "y": rounded(point.per_s),
         }
-        for f, one in enumerate(found)
+        for f, one in enumerate(versions)
         for i, version in enumerate(one)
         for point in at[version.key]
     ]

@@ -37,7 +37,7 @@ _PLACE_COLUMNS = ("by", "file", "line", "function", "pc", "sass", "text", "share
 CSV_COLUMNS = ("source", "index", "name", *_PLACE_COLUMNS, *MEASURES, "key")
 
 
-class Listing(Struct, frozen=True):
+class HotspotListing(Struct, frozen=True):
     """The hot spots of a kernel to show.
 
     Attributes:
@@ -54,7 +54,7 @@ class Listing(Struct, frozen=True):
     short_name: str = ""
 
 
-def listings(analyses: Iterable[Analysis], by: Grain | None, top: int) -> tuple[Listing, ...]:
+def listings(analyses: Iterable[Analysis], by: Grain | None, top: int) -> tuple[HotspotListing, ...]:
     """Select what is shown for each kernel with hot spots, the longest kernel first.
 
     Args:
@@ -67,19 +67,19 @@ def listings(analyses: Iterable[Analysis], by: Grain | None, top: int) -> tuple[
     return tuple(listing for listing in found if listing.hotspots)
 
 
-def _listing(analysis: Analysis, by: Grain | None, top: int) -> Listing:
+def _listing(analysis: Analysis, by: Grain | None, top: int) -> HotspotListing:
     kernel = analysis.kernel
     grain = by or ("line" if any(hotspot.by == "line" for hotspot in kernel.hotspots) else "sass")
     shown = tuple(hotspot for hotspot in kernel.hotspots if hotspot.by == grain)[:top]
-    return Listing(kernel, grain, shown, analysis.key, analysis.short_name)
+    return HotspotListing(kernel, grain, shown, analysis.key, analysis.short_name)
 
 
-def hotspots_document(shown: Sequence[Listing]) -> Document:
+def hotspots_document(shown: Sequence[HotspotListing]) -> Document:
     """Show a table for each kernel, with its full name below its first table if that differs."""
     blocks: list[Block] = []
     said = {""}
     for listing in shown:
-        blocks.append(_table(listing))
+        blocks.append(_hotspots_table(listing))
         blocks += in_context(listing.kernel, next(iter(listing.hotspots), None))
         full = plain_name(listing.kernel.name).strip()
         if full not in {*said, listing.short_name}:
@@ -88,12 +88,12 @@ def hotspots_document(shown: Sequence[Listing]) -> Document:
     return tuple(blocks)
 
 
-def _table(listing: Listing) -> Table:
-    written = _columns(listing)
+def _hotspots_table(listing: HotspotListing) -> Table:
+    written = _columns_with_data(listing)
     columns = (
         Column(
             heading,
-            right=heading in _NUMBERS and heading != "waits for",
+            right=heading in _NUMBER_COLUMNS and heading != "waits for",
             fit=_FITS.get(heading, "keep"),
             worth=_WORTH.get(heading, 9),
             least=20,
@@ -111,7 +111,7 @@ def _table(listing: Listing) -> Table:
     return Table(tuple(columns), tuple(rows), _heading(listing))
 
 
-def _heading(listing: Listing) -> Words:
+def _heading(listing: HotspotListing) -> Words:
     kernel = listing.kernel
     name = code(listing.short_name)
     samples = kernel.code_totals.get("samples")
@@ -119,20 +119,22 @@ def _heading(listing: Listing) -> Words:
     return name, f": {duration(kernel.duration_ns)}{more} (result {kernel.index} of ", code(kernel.source), ")"
 
 
-def _columns(listing: Listing) -> dict[str, Callable[[Kernel, Hotspot], str]]:
+def _columns_with_data(listing: HotspotListing) -> dict[str, Callable[[Kernel, Hotspot], str]]:
     totals = listing.kernel.code_totals
-    numbers = {name: write for name, (write, needs) in _NUMBERS.items() if any(totals.get(need) for need in needs)}
+    numbers = {
+        name: write for name, (write, needs) in _NUMBER_COLUMNS.items() if any(totals.get(need) for need in needs)
+    }
     places = dict(_PLACES[listing.by])
     if not any(hotspot.text for hotspot in listing.hotspots):
         places.pop("source", None)
     return {**numbers, **places}
 
 
-def _amount(measure: str) -> Callable[[Kernel, Hotspot], str]:
+def _measure_writer(measure: str) -> Callable[[Kernel, Hotspot], str]:
     return lambda _, hotspot: si(hotspot.measures.get(measure, 0.0), "").rstrip()
 
 
-def _excess(parts: tuple[str, ...], wholes: tuple[str, ...]) -> Callable[[Kernel, Hotspot], str]:
+def _excess_writer(parts: tuple[str, ...], wholes: tuple[str, ...]) -> Callable[[Kernel, Hotspot], str]:
     def write(_: Kernel, hotspot: Hotspot) -> str:
         part, whole = (sum(hotspot.measures.get(name, 0.0) for name in names) for names in (parts, wholes))
         return f"{si(part, '').rstrip()} ({percent(part / whole)})" if whole else MISSING
@@ -143,40 +145,40 @@ def _excess(parts: tuple[str, ...], wholes: tuple[str, ...]) -> Callable[[Kernel
 _SECTORS, _WAVEFRONTS = ("load_excess_sectors", "store_excess_sectors"), ("shared_excess_wavefronts",)
 
 
-def _waits(kernel: Kernel, hotspot: Hotspot) -> str:
+def _leading_wait(kernel: Kernel, hotspot: Hotspot) -> str:
     """Name the reason of most samples there with its share, and the instruction waited for, if known."""
     reason, part = leading_stall(hotspot), leading_part(hotspot)
     leading = f"{reason}, {percent(part)}" if reason and part else ""
     return "; ".join(filter(None, (leading, wait_words(kernel.inside, hotspot)))) or MISSING
 
 
-_NUMBERS: Mapping[str, tuple[Callable[[Kernel, Hotspot], str], tuple[str, ...]]] = {
+_NUMBER_COLUMNS: Mapping[str, tuple[Callable[[Kernel, Hotspot], str], tuple[str, ...]]] = {
     "samples": (
         lambda kernel, hotspot: percent(ratio(hotspot.measures.get("samples", 0.0), kernel.code_totals.get("samples"))),
         ("samples",),
     ),
-    "waits for": (_waits, ("samples",)),
-    "executed": (_amount("warp_inst"), ("warp_inst",)),
+    "waits for": (_leading_wait, ("samples",)),
+    "executed": (_measure_writer("warp_inst"), ("warp_inst",)),
     "threads of 32": (
         lambda _, spot: significant(ratio(spot.measures.get("thread_inst", 0.0), spot.measures.get("warp_inst"))),
         ("thread_inst",),
     ),
-    "excess sectors": (_excess(_SECTORS, ("load_sectors", "store_sectors")), _SECTORS),
-    "excess passes": (_excess(_WAVEFRONTS, ("shared_wavefronts",)), _WAVEFRONTS),
-    "local sectors": (_amount("local_sectors"), ("local_sectors",)),
+    "excess sectors": (_excess_writer(_SECTORS, ("load_sectors", "store_sectors")), _SECTORS),
+    "excess passes": (_excess_writer(_WAVEFRONTS, ("shared_wavefronts",)), _WAVEFRONTS),
+    "local sectors": (_measure_writer("local_sectors"), ("local_sectors",)),
 }
 """Heading -> what writes the cell, and the measures, at least one of which must be present."""
 
 
-def _line(kernel: Kernel, hotspot: Hotspot) -> str:
+def _hotspot_line(kernel: Kernel, hotspot: Hotspot) -> str:
     return line_label(hotspot, kernel.inside) or MISSING
 
 
 _PLACES: Mapping[Grain, Mapping[str, Callable[[Kernel, Hotspot], str]]] = {
-    "line": {"line": _line, "source": lambda _, hotspot: hotspot.text or MISSING},
+    "line": {"line": _hotspot_line, "source": lambda _, hotspot: hotspot.text or MISSING},
     "sass": {
         "offset": lambda _, hotspot: f"0x{hotspot.pc or 0:04x}",
-        "line": _line,
+        "line": _hotspot_line,
         "instruction": lambda _, hotspot: hotspot.sass or MISSING,
     },
     "function": {"function": lambda _, hotspot: hotspot.function or MISSING},
@@ -218,20 +220,20 @@ _LISTING = fixed(
 )
 
 
-def to_json(shown: Iterable[Listing]) -> str:
+def to_json(shown: Iterable[HotspotListing]) -> str:
     """Write every listing: the keys of `analyze`'s hot spots, and the kernel's totals by measure."""
     document = {"schema_version": SCHEMA_VERSION, "kernels": [_LISTING.json(listing) for listing in shown]}
     return json_text(document)
 
 
-def to_csv(shown: Iterable[Listing], *, raw_cells: bool = False) -> str:
+def to_csv(shown: Iterable[HotspotListing], *, raw_cells: bool = False) -> str:
     """Write one line per hot spot: a value that was not measured is empty, and a measured absence is 0."""
     rows = [row for listing in shown for row in _csv_rows(listing)]
     stalls = sorted({name for row in rows for name in row if name.startswith(STALL)})
     return csv_text([*CSV_COLUMNS, *stalls], rows, raw_cells=raw_cells)
 
 
-def _csv_rows(listing: Listing) -> Iterator[dict[str, Any]]:
+def _csv_rows(listing: HotspotListing) -> Iterator[dict[str, Any]]:
     written = _LISTING.json(listing)
     nothing = dict.fromkeys(written["totals"], 0)
     for hotspot in written["hotspots"]:

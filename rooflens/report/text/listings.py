@@ -13,7 +13,7 @@ from rooflens.model.needs import Untold, tier_of
 from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES, Datasheet, Quantity
 from rooflens.report.document import Column, Document, Heading, Table, bullets, code, few, rest_note
 
-_COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
+_PEAK_COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
 
 _COSTS: tuple[tuple[Kind, str], ...] = (
     ("sass", "one SASS collection"),
@@ -27,7 +27,7 @@ _MISSING_SHOWN = 10
 
 def gpu_table(gpus: Sequence[Datasheet]) -> Table:
     """Make a table of GPUs: datasheet bandwidth, fastest link in one direction, and dense peaks at boost clock."""
-    numbers = ("CC", "SMs", "boost", "DRAM", "link", *(name.replace("_", " ") for name in _COLUMNS))
+    numbers = ("CC", "SMs", "boost", "DRAM", "link", *(name.replace("_", " ") for name in _PEAK_COLUMNS))
     worth = {"link": 1, "boost": 2, "fp64": 3, "SMs": 3, "tensor fp8": 4}
     columns = (Column(heading, right=True, worth=worth.get(heading, 6)) for heading in numbers)
     rows = (
@@ -39,7 +39,7 @@ def gpu_table(gpus: Sequence[Datasheet]) -> Table:
             si(gpu.boost_clock.value, "Hz"),
             si(gpu.dram_bandwidth.value, "B/s"),
             _fastest_link(gpu),
-            *(si(gpu.peaks[name].value, "op/s") if name in gpu.peaks else "-" for name in _COLUMNS),
+            *(si(gpu.peaks[name].value, "op/s") if name in gpu.peaks else "-" for name in _PEAK_COLUMNS),
         )
         for gpu in gpus
     )
@@ -191,13 +191,13 @@ def missing_document(missing: Mapping[str, Sequence[str]], metrics: Sequence[Met
 
 
 def untold_table(
-    source: str, found: Sequence[Untold], kernel_count: int, chip: str, metrics: Sequence[Metric]
+    source: str, untold: Sequence[Untold], kernel_count: int, chip: str, metrics: Sequence[Metric]
 ) -> Table:
     """Make a table of the findings that kernels of a report cannot have.
 
     Args:
         source: Path of the report.
-        found: These findings.
+        untold: These findings.
         kernel_count: Kernels of the report that did not fail while profiled.
         chip: Its chip; empty if no tier is known for it.
         metrics: What the widest tier asks for on that chip.
@@ -209,7 +209,7 @@ def untold_table(
             " + ".join(group),
             _tier(group, metrics, chip),
         )
-        for row in found
+        for row in untold
         for number, group in enumerate(row.ways)
     )
     columns = (
@@ -218,7 +218,7 @@ def untold_table(
         Column("lacks", fit="wrap", worth=6, least=24),
         Column("from tier"),
     )
-    return Table(columns, tuple(rows), (code(source), f": {count(len(found), 'finding')}{of}"))
+    return Table(columns, tuple(rows), (code(source), f": {count(len(untold), 'finding')}{of}"))
 
 
 def _tier(group: Sequence[str], metrics: Sequence[Metric], chip: str) -> str:

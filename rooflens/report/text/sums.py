@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SHOWN = 10
 """Functions of each GPU."""
 
-_TIMES = (
+_SUM_COLUMNS = (
     Column("launches", right=True),
     Column("time", right=True),
     Column("share", right=True),
@@ -40,12 +40,15 @@ def sums_document(sums: Sums, kernel_count: int, top: int | None = None) -> Docu
         functions = [(code(one.function or "(no name)"), one) for one in by_function if one.gpu == gpu.gpu]
         shown = functions[: top or _SHOWN]
         left = f", {len(shown)} of {len(functions):,}" if len(shown) < len(functions) else ""
-        blocks += [_table("class", classes, gpu, title), _table("function", shown, gpu, f"Functions by time{left}")]
+        blocks += [
+            _sums_table("class", classes, gpu, title),
+            _sums_table("function", shown, gpu, f"Functions by time{left}"),
+        ]
     more = "`rooflens analyze` of some of its reports shows each kernel, `views.sql` is for questions in DuckDB"
     return (*blocks, bullets([f"{count(kernel_count, 'profile')}: too many to show each; {more}"]))
 
 
-def _table(head: str, rows: Sequence[tuple[Words, Sum]], whole: Sum, title: str) -> Table:
+def _sums_table(head: str, rows: Sequence[tuple[Words, Sum]], whole: Sum, title: str) -> Table:
     cells = [
         (
             name,
@@ -56,9 +59,9 @@ def _table(head: str, rows: Sequence[tuple[Words, Sum]], whole: Sum, title: str)
         )
         for name, one in rows
     ]
-    return Table((Column(head, fit="name", least=18, most=48), *_TIMES), tuple(cells), title)
+    return Table((Column(head, fit="name", least=18, most=48), *_SUM_COLUMNS), tuple(cells), title)
 
 
-def _class(one: Sum) -> Span:
-    name = one.verdict_class or "unknown"
+def _class(total: Sum) -> Span:
+    name = total.verdict_class or "unknown"
     return Span(name, cast("Style", name))

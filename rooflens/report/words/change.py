@@ -13,7 +13,7 @@ from rooflens.model.compare.ladder import Ladder
 from rooflens.model.keys import short_names
 from rooflens.model.records import FAR, Analysis, Limit
 from rooflens.model.roofline.unit_names import limiter_words
-from rooflens.model.same_work import UnitTime, Work, time_per_work
+from rooflens.model.same_work import UnitTime, WorkMatch, time_per_work
 from rooflens.report.words.gain_and_limit import share_words
 
 if TYPE_CHECKING:
@@ -109,14 +109,14 @@ def not_compared(why: str) -> str:
     return f"not compared, {why}"
 
 
-def other_work_words(why: str, usual: UnitTime | None, own: UnitTime | None) -> str:
+def other_work_words(why: str, usual: UnitTime | None, unit_time: UnitTime | None) -> str:
     """Say why a time is not compared, and how fast the work was done: `...; 102 GFLOP/s against 6.30 TFLOP/s`."""
-    if not usual or not own or usual.unit != own.unit:
+    if not usual or not unit_time or usual.unit != unit_time.unit:
         return why
-    return f"{why}; {own.beside(usual)}"
+    return f"{why}; {unit_time.beside(usual)}"
 
 
-def assumed_words(work: Work) -> str:
+def assumed_words(work: WorkMatch) -> str:
     """Say that two kernels are assumed to do the same work, and what is missing to be certain."""
     return f"taken for the same work, as named: {work.why}"
 
@@ -129,20 +129,20 @@ def limiters_words(before: Analysis, after: Analysis) -> str:
     return f"{limiter_sentence(before)} -> {limiter_sentence(after)}"
 
 
-def limiter_sentence(one: Analysis) -> str:
+def limiter_sentence(analysis: Analysis) -> str:
     """Name the class of a verdict, its limiter and its share: `memory-bound at L2 (81 %)`.
 
     A class that depends on an unmeasured side is called possible, as the `?` of tables would end a sentence.
     """
-    verdict = one.verdict
+    verdict = analysis.verdict
     if verdict.bound == "unknown":
         return verdict.bound
     name = verdict.bound if verdict.bound == "balanced" else f"{verdict.bound}-bound"
     perhaps = "possibly " if verdict.or_bound else ""
     if verdict.bottleneck is None or verdict.resource is None:
-        return f"{perhaps}{limiter_words(name, verdict.resource, one.kernel.gpu)}"
+        return f"{perhaps}{limiter_words(name, verdict.resource, analysis.kernel.gpu)}"
     place, share = share_words(verdict.bottleneck)
-    return f"{perhaps}{limiter_words(name, place, one.kernel.gpu)} ({share})"
+    return f"{perhaps}{limiter_words(name, place, analysis.kernel.gpu)} ({share})"
 
 
 def total_sentence(comparison: Ladder) -> str:

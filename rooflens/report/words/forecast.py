@@ -10,7 +10,7 @@ from rooflens import format as fmt
 from rooflens.format import MISSING, duration, percent, si, significant
 from rooflens.model.predict.communication import uneven
 from rooflens.model.predict.compared import time_words
-from rooflens.model.predict.forecast import Forecast, Regime, Row, gpus_to_hold, held_bytes, moving
+from rooflens.model.predict.forecast import Forecast, ForecastRow, Regime, gpus_to_hold, held_bytes, moving
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.published import floor_words, published_points
 from rooflens.model.predict.rows import ELEMENT_BYTES, Operation, pipes_for, stored_type
@@ -47,13 +47,13 @@ class Counted(Struct, frozen=True):
     extra_costs: str
 
 
-def title(rows: Sequence[Row]) -> str:
+def title(rows: Sequence[ForecastRow]) -> str:
     """Name predictions of an operation: `gemm, bf16: m = n = k = 128 to 8,192`."""
     row = rows[0]
-    return f"{row.operation.name}, {' and '.join(dict.fromkeys(row.dtype for row in rows))}: {_range(row)}"
+    return f"{row.operation.name}, {' and '.join(dict.fromkeys(row.dtype for row in rows))}: {_sizes_range(row)}"
 
 
-def _range(row: Row) -> str:
+def _sizes_range(row: ForecastRow) -> str:
     first, last = (sizes_text(row, row.steps[i][0], brief=True) for i in (0, -1))
     if len(row.steps) == 1:
         return first
@@ -61,7 +61,7 @@ def _range(row: Row) -> str:
     return f"{first} to {value if first.startswith(f'{name} ') else last}"
 
 
-def answer(row: Row) -> str:
+def answer(row: ForecastRow) -> str:
     """Say in a sentence which limiter applies, and where it changes."""
     if len(row.steps) == 1:
         return answer_at(row.steps[0][1])
@@ -101,7 +101,7 @@ def answer_at(result: Forecast) -> str:
         measured = time_words(*times_s, result.attainable, result.t_without_dram_s, result.clock_hz)
         floor = f"{floor} {measured}."
     if result.regime == "overhead":
-        return f"Overhead-bound, whatever its FLOP per byte: the floor is shorter, as {_launches(result)}. {floor}"
+        return f"Overhead-bound, whatever its FLOP per byte: the floor is shorter, as {_launch_words(result)}. {floor}"
     if result.parts:
         share = sum(part.t_lower_s for part in result.parts if part.regime == result.regime) / (result.t_lower_s or 1.0)
         return f"{result.regime.capitalize()}-bound for {fmt.percent(share)} of its floor. {floor}"
@@ -112,7 +112,7 @@ def answer_at(result: Forecast) -> str:
     if result.regime == "communication":
         over = fmt.factor(result.t_comms_s / max(result.t_math_s, result.t_memory_s))
         return f"{regime}: {fmt.si(result.sent_bytes, 'B')} to send take {over} as long as the rest. {floor}"
-    why = _others(result) if is_bound_by_others(result) else _against_ridge(result)
+    why = _other_times_words(result) if is_bound_by_others(result) else _against_ridge(result)
     return f"{regime}: {why}. {floor}"
 
 
@@ -120,7 +120,7 @@ def _launch_count(result: Forecast) -> int:
     return sum(part.count for part in result.parts) or result.count
 
 
-def _launches(result: Forecast) -> str:
+def _launch_words(result: Forecast) -> str:
     count = _launch_count(result)
     return f"{fmt.count(count, 'launch')} {'takes' if count == 1 else 'take'} {LAUNCH_TIME} of host time"
 
@@ -130,7 +130,7 @@ def _under_launches(result: Forecast) -> str:
     if result.regime != "overhead":
         return ""
     is_sure = result.t_lower_s < _launch_count(result) * _SHORTEST_LAUNCH_S
-    return f": {'out of reach alone' if is_sure else 'hardly reached alone'}, as {_launches(result)}"
+    return f": {'out of reach alone' if is_sure else 'hardly reached alone'}, as {_launch_words(result)}"
 
 
 def is_bound_by_others(result: Forecast) -> bool:
@@ -138,7 +138,7 @@ def is_bound_by_others(result: Forecast) -> bool:
     return result.longest in {"t_vector_s", "t_special_s", "t_issue_s", "t_l2_s"}
 
 
-def _others(result: Forecast) -> str:
+def _other_times_words(result: Forecast) -> str:
     if result.longest == "t_l2_s":
         over = fmt.factor(result.l2_s / result.t_memory_s)
         moved = fmt.si(result.moved_bytes, "B")
@@ -163,7 +163,7 @@ def _from_to(low: float, high: float) -> str:
     return fmt.span(fmt.significant(low), fmt.significant(high))
 
 
-def peak_words(row: Row) -> tuple[str, str]:
+def peak_words(row: ForecastRow) -> tuple[str, str]:
     """Say which peak was used and why, and which peak was not."""
     result = row.steps[-1][1]
     pipe, peak = result.peak, result.peak_flop_per_s
@@ -181,7 +181,7 @@ def clock_words(gpu: Datasheet) -> str:
     return f"{fmt.si(clock.value, 'Hz')}, {ASSUMED if clock.source.startswith(ASSUMED) else 'the highest seen'}"
 
 
-def _why_pipe(row: Row, pipe: str) -> str:
+def _why_pipe(row: ForecastRow, pipe: str) -> str:
     if pipe.startswith("tensor"):
         stored, _, sums = row.dtype.partition(":")
         added = f" with sums in {sums}" if sums else ""
@@ -208,7 +208,7 @@ def _not_used(gpu: Datasheet, pipe: str, result: Forecast) -> str:
     return "Headline figures assume that half of the weights are zero (2:4 sparsity): out of reach with dense operands."
 
 
-def sources(row: Row) -> list[tuple[str, str, str]]:
+def sources(row: ForecastRow) -> list[tuple[str, str, str]]:
     """List name, value and published source of each roof that was used."""
     gpu, result = row.gpu, row.steps[-1][1]
     pipes = dict.fromkeys(part.peak for part in (result, *result.parts) if part.flop or part is result)
@@ -230,7 +230,7 @@ def sources(row: Row) -> list[tuple[str, str, str]]:
     return found
 
 
-def counted(row: Row) -> list[Counted]:
+def counted(row: ForecastRow) -> list[Counted]:
     """Say how the FLOPs and bytes are counted, for the operation and for each kind of part."""
     operation = row.operation
     parts = operation.parts(row.steps[-1][0]) if operation.parts else ()
@@ -244,7 +244,7 @@ def _counted(operation: Operation) -> Counted:
     )
 
 
-def derivation(row: Row, at: int = -1) -> list[tuple[str, str]]:
+def derivation(row: ForecastRow, at: int = -1) -> list[tuple[str, str]]:
     """Calculate a step with its numbers, by default the last step."""
     sizes, result = row.steps[at]
     lower = "the longest of them" if not result.parts else "the longest of them for each part, added up"
@@ -295,7 +295,7 @@ def _quotient(amount: float, unit: str, rate_per_s: float, result: Forecast) -> 
     return f"{fmt.si(amount, unit).strip()} / {each}"
 
 
-def published(rows: Sequence[Row]) -> list[tuple[str, str]]:
+def published(rows: Sequence[ForecastRow]) -> list[tuple[str, str]]:
     """List who published kernels of these operations, and how many."""
     sources = dict.fromkeys(
         source for row in rows if (found := row.steps[-1][1].attainable) is not None for source in found.sources
@@ -305,7 +305,7 @@ def published(rows: Sequence[Row]) -> list[tuple[str, str]]:
     ]
 
 
-def sizes(row: Row) -> list[tuple[str, str, str]]:
+def sizes(row: ForecastRow) -> list[tuple[str, str, str]]:
     """List each size with its meaning and its values."""
     steps = [(size, [step[size.name] for step, _ in row.steps]) for size in row.operation.sizes]
     return [
@@ -314,7 +314,7 @@ def sizes(row: Row) -> list[tuple[str, str, str]]:
     ]
 
 
-def element_words(rows: Sequence[Row]) -> str:
+def element_words(rows: Sequence[ForecastRow]) -> str:
     """Give the bytes of an element of the operands, and of the results."""
     dtypes = [dtype for row in rows for dtype in (row.dtype, row.result_dtype)]
     return ", ".join(f"{name}: {ELEMENT_BYTES[name]:g} B" for name in dict.fromkeys(map(stored_type, dtypes)))
@@ -323,12 +323,12 @@ def element_words(rows: Sequence[Row]) -> str:
 _OF_A_LINK = ("sent", "FLOP/link B", "T comms")
 
 
-def columns_of(row: Row) -> tuple[str, ...]:
+def columns_of(row: ForecastRow) -> tuple[str, ...]:
     """Name the columns of a row's table, with those of a link if GPUs share it, and further times if counted."""
-    return tuple(_cells(row, "", row.steps[0][1]))
+    return tuple(_forecast_cells(row, "", row.steps[0][1]))
 
 
-def _cells(row: Row, sizes: str, result: Forecast) -> dict[str, str]:
+def _forecast_cells(row: ForecastRow, sizes: str, result: Forecast) -> dict[str, str]:
     cells = {
         "sizes": sizes,
         "FLOP": si(result.flop, "FLOP"),
@@ -341,13 +341,13 @@ def _cells(row: Row, sizes: str, result: Forecast) -> dict[str, str]:
         "T math": duration(result.t_math_s * 1e9),
         "T memory": duration(result.t_memory_s * 1e9),
         "T comms": duration(result.t_comms_s * 1e9),
-        "T vector": _time(result.t_vector_s),
-        "T MUFU": _time(result.t_special_s),
-        "T issue": _time(result.t_issue_s),
-        "T L2": _time(result.t_l2_s),
+        "T vector": _seconds_words(result.t_vector_s),
+        "T MUFU": _seconds_words(result.t_special_s),
+        "T issue": _seconds_words(result.t_issue_s),
+        "T L2": _seconds_words(result.t_l2_s),
         "floor": duration(result.t_lower_s * 1e9),
-        "fused": _time(result.t_fused_s),
-        "warm floor": _time(result.t_lower_warm_s),
+        "fused": _seconds_words(result.t_fused_s),
+        "warm floor": _seconds_words(result.t_lower_warm_s),
         "at most": duration(result.t_upper_s * 1e9),
         "attainable FLOP/s": si(result.roof_flop_per_s, "FLOP/s") if result.roof_flop_per_s else MISSING,
         "of peak": percent(result.share_of_peak),
@@ -374,7 +374,7 @@ def _tells(time_s: float, result: Forecast) -> bool:
     return time_s > _TELLS_FROM * result.t_lower_s
 
 
-def _time(seconds: float | None) -> str:
+def _seconds_words(seconds: float | None) -> str:
     return MISSING if seconds is None else duration(seconds * 1e9)
 
 
@@ -383,12 +383,12 @@ def through_l2(result: Forecast) -> bool:
     return result.l2_bytes > result.moved_bytes
 
 
-def crossing_words(row: Row, sizes: Mapping[str, int], regime: Regime) -> str:
+def crossing_words(row: ForecastRow, sizes: Mapping[str, int], regime: Regime) -> str:
     """Give the size from which another regime is the limit: `compute-bound from n = 887`."""
     return f"{regime}-bound from {sizes_text(row, sizes)}"
 
 
-def sizes_text(row: Row, sizes: Mapping[str, int], *, brief: bool = False) -> str:
+def sizes_text(row: ForecastRow, sizes: Mapping[str, int], *, brief: bool = False) -> str:
     """Write the sizes that distinguish a step: `m = n = k = 4,096`; in brief with prefixes, as pages do."""
     names = moving(row)
     written = {name: size_text(name, sizes[name]) if brief else f"{sizes[name]:,}" for name in names}
@@ -404,7 +404,7 @@ def size_text(name: str, value: int) -> str:
     return si(value, "B" if name == "bytes" else "").strip()
 
 
-def fastest_words(rows: Sequence[Row]) -> str:
+def fastest_words(rows: Sequence[ForecastRow]) -> str:
     """Give the minimum and typical time of the last size, and the fastest of several GPUs and types."""
     best = min(rows, key=lambda row: row.steps[-1][1].floor_s)
     sizes, result = best.steps[-1]
@@ -418,12 +418,12 @@ def fastest_words(rows: Sequence[Row]) -> str:
     return f"{sizes_text(best, sizes, brief=True)}: {least}."
 
 
-def heading(row: Row) -> str:
+def heading(row: ForecastRow) -> str:
     """Name operation, type and GPU."""
     return f"{row.operation.name}, {row.dtype}, on {row.gpu.name}"
 
 
-def notes(row: Row) -> list[str]:
+def notes(row: ForecastRow) -> list[str]:
     """Say which roofs were used, where the regime changes, and what was reached."""
     last = row.steps[-1][1]
     compute, memory = si(last.peak_flop_per_s, "FLOP/s"), si(last.bandwidth_bytes_per_s, "B/s")
@@ -452,7 +452,7 @@ def notes(row: Row) -> list[str]:
     return said
 
 
-def _clock_notes(row: Row) -> list[str]:
+def _clock_notes(row: ForecastRow) -> list[str]:
     """Say which clock the floors are for, and the per cents, where the card may run above its rated clock."""
     last = row.steps[-1][1]
     if last.above_boost == 1:
@@ -461,7 +461,7 @@ def _clock_notes(row: Row) -> list[str]:
     return [f"floors at {clock_words(row.gpu)}; per cents of {rated}"]
 
 
-def of_products(row: Row) -> str:
+def of_products(row: ForecastRow) -> str:
     """Give the peak of counted FLOPs if they are matrix products; empty if that peak is used or unknown."""
     known = ((name, row.gpu.peak(name)) for name in pipes_for("matrix", row.dtype))
     pipe, peak = next(((name, peak) for name, peak in known if peak), (row.steps[-1][1].peak, None))
@@ -471,7 +471,7 @@ def of_products(row: Row) -> str:
     return f"matrix products could use tensor cores: {resource_label(pipe)} {found}"
 
 
-def _fit_notes(row: Row) -> list[str]:
+def _fit_notes(row: ForecastRow) -> list[str]:
     """Say how much memory the largest step needs that does not fit, and how many GPUs would hold it."""
     size = row.gpu.dram_size
     held = [
@@ -487,12 +487,12 @@ def _fit_notes(row: Row) -> list[str]:
     return [f"does not fit{at}: {taken}; it takes {needed} such GPUs or more to hold them"]
 
 
-def _link_of(row: Row, result: Forecast) -> Link | None:
+def _link_of(row: ForecastRow, result: Forecast) -> Link | None:
     """Return the link over which GPUs share a step; None for one GPU, and for a network."""
     return next((link for link in row.gpu.links.values() if link.kind == result.link), None)
 
 
-def _link_notes(row: Row) -> list[str]:
+def _link_notes(row: ForecastRow) -> list[str]:
     """Name each link over which GPUs share the work, the largest number of GPUs, and where T math equals T comms."""
     over = {result.link: (row.operation.group(sizes), result) for sizes, result in row.steps if result.link}
     said = []
@@ -508,7 +508,7 @@ def _link_notes(row: Row) -> list[str]:
     return [*said, "T comms counts the bytes that are sent, not the latency of each exchange", *_algorithm_notes(row)]
 
 
-def _algorithm_notes(row: Row) -> list[str]:
+def _algorithm_notes(row: ForecastRow) -> list[str]:
     """Say what the algorithms of libraries take for a collective at its last size, and what was measured."""
     sizes, last = row.steps[-1]
     at = f"{sizes_text(row, sizes)}: " if len(row.steps) > 1 else ""
@@ -520,7 +520,7 @@ def _algorithm_notes(row: Row) -> list[str]:
     return said
 
 
-def _uneven_notes(row: Row) -> list[str]:
+def _uneven_notes(row: ForecastRow) -> list[str]:
     """Say for each number of GPUs which sizes they cannot split evenly, and what that costs."""
     found = dict.fromkeys(one for sizes, _ in row.steps for one in uneven(sizes))
     return [
@@ -531,7 +531,7 @@ def _uneven_notes(row: Row) -> list[str]:
     ]
 
 
-def table_rows(row: Row) -> list[tuple[str, ...]]:
+def table_rows(row: ForecastRow) -> list[tuple[str, ...]]:
     """Write the steps as cells; a single composite operation shows its parts and their sum."""
     if len(row.steps) > 1 or not row.steps[0][1].parts:
         named = [(sizes_text(row, sizes), result) for sizes, result in row.steps]
@@ -539,4 +539,4 @@ def table_rows(row: Row) -> list[tuple[str, ...]]:
         whole = row.steps[0][1]
         named = [(f"{part.count} x {part.label}" if part.count > 1 else part.label, part) for part in whole.parts]
         named.append(("all", whole))
-    return [tuple(_cells(row, name, result).values()) for name, result in named]
+    return [tuple(_forecast_cells(row, name, result).values()) for name, result in named]

@@ -33,7 +33,7 @@ _ALL_THREADS = 31.5
 
 def warp_facts(kernel: Kernel) -> Iterator[str]:
     """Say what warps wait for between two instructions, and how many of their threads work."""
-    between, waits = kernel.counters.get("warp_latency_cycles"), ", ".join(_waits(kernel))
+    between, waits = kernel.counters.get("warp_latency_cycles"), ", ".join(_longest_waits(kernel))
     if between:
         yield f"{fmt.significant(between)} cycles between two instructions of a warp" + (f" ({waits})" if waits else "")
     elif waits:
@@ -67,7 +67,7 @@ def instruction_facts(kernel: Kernel) -> Iterator[str]:
         yield f"by kind: {parts}"
 
 
-def _waits(kernel: Kernel) -> list[str]:
+def _longest_waits(kernel: Kernel) -> list[str]:
     """Name the longest waits: in cycles of a warp between two instructions if these are known, else as shares."""
     between = kernel.counters.get("warp_latency_cycles")
     longest = sorted(stall_shares(kernel).items(), key=lambda item: -item[1])[:_MOST_WAITS]
@@ -120,12 +120,12 @@ def occupancy_facts(kernel: Kernel) -> Iterator[str]:
         yield f"per cycle and scheduler: {fmt.significant(ready, 2)} warps ready{slots}"
 
 
-def _limits(kernel: Kernel, found: Occupancy) -> Iterator[str]:
+def _limits(kernel: Kernel, occupancy: Occupancy) -> Iterator[str]:
     """Name the tightest resources with the amount per block, then what the others would allow."""
-    blocks = found.block_limits[0][1]
-    scarce = " and ".join(_slots(name) + _taken(kernel, name) for name in found.limiters)
+    blocks = occupancy.block_limits[0][1]
+    scarce = " and ".join(_slots(name) + _resource_words(kernel, name) for name in occupancy.limiters)
     yield f"limited by {scarce} to {fmt.count(round(blocks), 'block')} per SM"
-    rest = [f"{_slots(name)} {limit:.0f}" for name, limit in found.block_limits if name not in found.limiters]
+    rest = [f"{_slots(name)} {limit:.0f}" for name, limit in occupancy.block_limits if name not in occupancy.limiters]
     if rest:
         yield f"blocks per SM by the other limits: {', '.join(rest)}"
 
@@ -134,7 +134,7 @@ def _slots(name: str) -> str:
     return _SLOTS.get(name, name)
 
 
-def _taken(kernel: Kernel, name: str) -> str:
+def _resource_words(kernel: Kernel, name: str) -> str:
     registers, shared = kernel.counters.get("registers_per_thread"), block_smem_bytes(kernel.counters)
     if name == "registers" and registers:
         return f" ({registers:.0f} per thread)"

@@ -48,27 +48,27 @@ def _by_nesting(loops: list[JudgedLoop]) -> list[JudgedLoop]:
     return list(below(None))
 
 
-def depth(one: JudgedLoop, loops: Iterable[JudgedLoop]) -> int:
+def depth(loop: JudgedLoop, loops: Iterable[JudgedLoop]) -> int:
     """Return how many loops are around a row."""
     parents = {other.loop.id: other.loop.parent for other in loops}
-    around, count = one.loop.parent, 0
+    around, count = loop.loop.parent, 0
     while around is not None:
         around, count = parents.get(around), count + 1
     return count
 
 
-def loop_place(one: JudgedLoop) -> str:
+def loop_place(judged: JudgedLoop) -> str:
     """Name the place of a loop: `gemm.cu:138`, `gemm.cu:138, in mma.hpp:91`, or the offset of its first instruction."""
-    loop = one.loop
+    loop = judged.loop
     if not loop.file or not loop.line:
         return f"+{loop.start:#x}"
     behind = f", in {file_label(loop.library_file)}:{loop.library_line}" if loop.library_file else ""
     return f"{file_label(loop.file)}:{loop.line}{behind}"
 
 
-def loop_label(one: JudgedLoop) -> str:
+def loop_label(loop: JudgedLoop) -> str:
     """Name a row: a loop by its place, a straight part also by its part of the kernel."""
-    return loop_place(one) if one.loop.kind == "loop" else f"{one.loop.name}, {loop_place(one)}"
+    return loop_place(loop) if loop.loop.kind == "loop" else f"{loop.loop.name}, {loop_place(loop)}"
 
 
 def loop_labels(rows: Sequence[JudgedLoop]) -> dict[int, str]:
@@ -89,17 +89,17 @@ def _which(at: int, several: Sequence[JudgedLoop]) -> str:
     return f"{at + 1} of {len(several)}"
 
 
-def class_words(one: JudgedLoop, gpu: str | None) -> str:
+def class_words(loop: JudgedLoop, gpu: str | None) -> str:
     """Say what limits a row: the full unit, or what its warps wait for; nothing without time of its own."""
-    if (one.share_self or 0.0) < LEAST_SHARE:
+    if (loop.share_self or 0.0) < LEAST_SHARE:
         return ""
-    if one.bound in {"memory", "compute", "balanced"} and one.resource is not None:
-        unit = resource_label(one.resource, gpu)
-        busy = ", overlapping other parts" if one.resource_share is None else f" {fmt.percent(one.resource_share)}"
-        return f"{BOUND_LABELS[one.bound]}: {unit}{busy}"
-    if one.wait is not None and one.wait_share:
-        return f"{stall_label(one.wait)}, {fmt.percent(one.wait_share)}"
-    return BOUND_LABELS[one.bound]
+    if loop.bound in {"memory", "compute", "balanced"} and loop.resource is not None:
+        unit = resource_label(loop.resource, gpu)
+        busy = ", overlapping other parts" if loop.resource_share is None else f" {fmt.percent(loop.resource_share)}"
+        return f"{BOUND_LABELS[loop.bound]}: {unit}{busy}"
+    if loop.wait is not None and loop.wait_share:
+        return f"{stall_label(loop.wait)}, {fmt.percent(loop.wait_share)}"
+    return BOUND_LABELS[loop.bound]
 
 
 def number(value: float) -> str:
@@ -113,9 +113,9 @@ def counted(value: float, noun: str) -> str:
     return f"{written} {noun}{'' if written == '1' else 's'}"
 
 
-def body_words(one: JudgedLoop) -> str:
+def body_words(loop: JudgedLoop) -> str:
     """Say what a trip consists of, which shows reuse, width and overlap."""
-    body = one.loop.anatomy
+    body = loop.loop.anatomy
     if body is None:
         return ""
     parts = [counted(body.instructions, "instruction")]
@@ -174,15 +174,15 @@ def inside_line(analysis: Analysis, most: float = 1.0) -> str:
     return "; ".join((first.replace(" % ", " % of warps' time ", 1), *rest))
 
 
-def work_unit(one: JudgedLoop) -> str:
+def work_unit(loop: JudgedLoop) -> str:
     """Return the unit of a row's operations: integer ones are not FLOPs."""
-    return UNITS["op" if (one.pipe or "").startswith("tensor_int") else "FLOP"]
+    return UNITS["op" if (loop.pipe or "").startswith("tensor_int") else "FLOP"]
 
 
-def loop_rate(one: JudgedLoop) -> str:
+def loop_rate(loop: JudgedLoop) -> str:
     """Write the rate of a row while warps are in it; empty if unknown, or over the roof as other parts overlap."""
-    is_over = one.resource is not None and one.resource == one.pipe and one.resource_share is None
-    return fmt.si(one.flop_per_s, f"{work_unit(one)}/s") if one.flop_per_s and not is_over else ""
+    is_over = loop.resource is not None and loop.resource == loop.pipe and loop.resource_share is None
+    return fmt.si(loop.flop_per_s, f"{work_unit(loop)}/s") if loop.flop_per_s and not is_over else ""
 
 
 def _share(rows: Iterable[JudgedLoop]) -> float:
@@ -209,7 +209,7 @@ def wait_words(inside: Inside | None, hotspot: Hotspot) -> str:
     return ""
 
 
-_KINDS = (
+_OPCODE_KINDS = (
     *((copy, "copy") for copy in COPIES),
     *((product, "product") for product in WARPGROUP_PRODUCTS),
     ("UTC", "product"),
@@ -234,7 +234,7 @@ _KINDS = (
 
 def producer_words(wait: Wait, here: Hotspot | None = None) -> str:
     """Name an instruction that others wait for: `load in gemm.cu:46`."""
-    what = next((name for start, name in _KINDS if wait.opcode.startswith(start)), f"`{wait.opcode}`")
+    what = next((name for start, name in _OPCODE_KINDS if wait.opcode.startswith(start)), f"`{wait.opcode}`")
     if wait.file is None or wait.line is None:
         return f"{what} at +{wait.pc:#x}"
     if here is not None and (here.file, here.line) == (wait.file, wait.line):

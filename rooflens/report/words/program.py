@@ -27,7 +27,7 @@ def program_lines(reports: Sequence[AnalyzedReport], *, named: bool) -> list[str
     told = [
         (PurePath(report.run.source).name, words)
         for report in reports
-        if report.unprofiled and (words := _words(report.unprofiled, _held(report)))
+        if report.unprofiled and (words := _unprofiled_words(report.unprofiled, _held(report)))
     ]
     return [f"{name}: {words}" if named else f"{words[0].upper()}{words[1:]}" for name, words in told]
 
@@ -39,7 +39,7 @@ def _held(report: AnalyzedReport) -> float | None:
     return sum(known) if known else None
 
 
-def _words(program: Unprofiled, held: float | None) -> str:
+def _unprofiled_words(program: Unprofiled, held: float | None) -> str:
     if program.gap_share is None:
         return ""
     overlap = f"; two or more ran at once for {duration(program.overlap_ns)}" if program.overlap_ns else ""
@@ -58,17 +58,17 @@ def _after(gaps: GapsAfter) -> str:
     return f"{name} ({duration(gaps.gap_ns)})"
 
 
-def place_of(nvtx_range: str | None, found: InProgram | None) -> str:
+def place_of(nvtx_range: str | None, in_program: InProgram | None) -> str:
     """Return where in its program a kernel is launched: its NVTX ranges, and the module of the timeline.
 
     As a path from the outermost in, `train/step/Linear_3`; empty if neither is known.
 
     Args:
         nvtx_range: What the profiler says.
-        found: What the timeline says.
+        in_program: What the timeline says.
     """
-    opened = nvtx_range or (found.nvtx_range if found else None)
-    return "/".join(filter(None, (opened, found.module if found else None)))
+    opened = nvtx_range or (in_program.nvtx_range if in_program else None)
+    return "/".join(filter(None, (opened, in_program.module if in_program else None)))
 
 
 def in_program_lines(analysis: Analysis) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ class _Number(Struct, frozen=True):
     is_little: bool
 
 
-class _Cause(Struct, frozen=True):
+class _RuledOutCause(Struct, frozen=True):
     """A cause that readers look for first.
 
     Attributes:
@@ -45,14 +45,14 @@ class _Cause(Struct, frozen=True):
 
 def ruled_out(analysis: Analysis) -> list[str]:
     """List the causes of which there is next to nothing, each with its number: `divergence (31.9 of 32 lanes)`."""
-    return [f"{cause.name} ({number.words})" for cause, number in _not_found(analysis) if number and number.is_little]
+    return [f"{cause.name} ({number.words})" for cause, number in _ruled_out(analysis) if number and number.is_little]
 
 
-def hardly_one(analysis: Analysis) -> list[str]:
+def minor_causes(analysis: Analysis) -> list[str]:
     """List the causes of which there is more than that, and too little for a finding."""
     return [
         f"{cause.name} ({number.words})"
-        for cause, number in _not_found(analysis)
+        for cause, number in _ruled_out(analysis)
         if number and not number.is_little and not is_symptom(analysis, cause.findings[0])
     ]
 
@@ -63,7 +63,7 @@ def symptoms(analysis: Analysis) -> list[str]:
     They are findings that cost nothing of their own, and waits that no finding speaks of.
     """
     notes = [finding.id for finding in analysis.findings if finding.severity == "note"]
-    unnamed = [cause.findings[0] for cause, _ in _not_found(analysis)]
+    unnamed = [cause.findings[0] for cause, _ in _ruled_out(analysis)]
     waits = [name.removeprefix(STALL) for name in dict.fromkeys((*notes, *unnamed)) if is_symptom(analysis, name)]
     shares = stall_shares(analysis.kernel)
     return [f"{stall_label(wait)} ({fmt.percent(shares[wait])} of warps' time)" for wait in waits]
@@ -84,7 +84,7 @@ def not_measured(analysis: Analysis) -> list[str]:
     return [cause.name for cause in causes if not _RULE_OF[cause.findings[0]].can_tell(held)]
 
 
-def _not_found(analysis: Analysis) -> Iterator[tuple[_Cause, _Number | None]]:
+def _ruled_out(analysis: Analysis) -> Iterator[tuple[_RuledOutCause, _Number | None]]:
     seen = {finding.id for finding in analysis.findings}
     return ((cause, cause.number(analysis.kernel)) for cause in _CAUSES if seen.isdisjoint(cause.findings))
 
@@ -110,8 +110,8 @@ def _sectors(side: str, kernel: Kernel) -> _Number | None:
     return _Number(words, used >= _NEARLY_ALL_BYTES) if used else None
 
 
-def _conflicts(kernel: Kernel) -> _Number | None:
-    if kernel.own_smem_bytes == 0:
+def _conflict_number(kernel: Kernel) -> _Number | None:
+    if kernel.program_smem_bytes == 0:
         return _Number("no shared memory", is_little=True)
     traffic = find_traffic(kernel)
     if traffic.shared_excess is not None:
@@ -163,16 +163,16 @@ def _atomics(kernel: Kernel) -> _Number | None:
     return _Number("none", is_little=True) if is_none else None
 
 
-_CAUSES: tuple[_Cause, ...] = (
-    _Cause("uncoalesced loads", ("uncoalesced_global_load", "many_wavefronts"), partial(_sectors, "load")),
-    _Cause("uncoalesced stores", ("uncoalesced_global_store", "many_wavefronts"), partial(_sectors, "store")),
-    _Cause("bank conflicts", ("bank_conflicts", "many_wavefronts"), _conflicts),
-    _Cause("divergence", ("thread_divergence", "partial_warps"), _lanes),
-    _Cause("spills", ("local_memory",), _spills),
-    _Cause("occupancy", ("low_occupancy", "achieved_occupancy_gap", "stall_wait"), _occupancy),
-    _Cause("grid", ("small_grid", "tail_wave"), _grid),
-    _Cause("barriers", ("stall_barrier", "barriers_in_last_warp"), partial(_waiting, "barrier")),
-    _Cause("atomics", ("contended_atomics",), _atomics),
-    _Cause("waits for global memory", ("stall_long_scoreboard",), partial(_waiting, "long_scoreboard")),
+_CAUSES: tuple[_RuledOutCause, ...] = (
+    _RuledOutCause("uncoalesced loads", ("uncoalesced_global_load", "many_wavefronts"), partial(_sectors, "load")),
+    _RuledOutCause("uncoalesced stores", ("uncoalesced_global_store", "many_wavefronts"), partial(_sectors, "store")),
+    _RuledOutCause("bank conflicts", ("bank_conflicts", "many_wavefronts"), _conflict_number),
+    _RuledOutCause("divergence", ("thread_divergence", "partial_warps"), _lanes),
+    _RuledOutCause("spills", ("local_memory",), _spills),
+    _RuledOutCause("occupancy", ("low_occupancy", "achieved_occupancy_gap", "stall_wait"), _occupancy),
+    _RuledOutCause("grid", ("small_grid", "tail_wave"), _grid),
+    _RuledOutCause("barriers", ("stall_barrier", "barriers_in_last_warp"), partial(_waiting, "barrier")),
+    _RuledOutCause("atomics", ("contended_atomics",), _atomics),
+    _RuledOutCause("waits for global memory", ("stall_long_scoreboard",), partial(_waiting, "long_scoreboard")),
 )
 """In the order in which a reader asks; barriers and waits are ruled out by the part of their time that warps spend."""

@@ -207,9 +207,9 @@ def _without_limiter(analysis: Analysis) -> str:
         return f"Unknown: the report has no {duration_too}throughput counters, so what limits it cannot be told"
     idle = _busiest_words(verdict)
     if missing == (MEMORY, COMPUTE):
-        idle = f"use of {_listed(missing)} is not measured"
+        idle = f"use of {_resource_list(missing)} is not measured"
     elif missing:
-        idle += f"; use of {_listed(missing)} is not measured"
+        idle += f"; use of {_resource_list(missing)} is not measured"
     if verdict.bound == "overhead":
         if analysis.waiting is not None:
             return f"{_head_of(verdict, 'Overhead-bound')}: {_gap_words(analysis.waiting)}; {idle}"
@@ -270,10 +270,10 @@ def unmeasured_words(verdict: Verdict) -> str:
     """Say what was not measured of a kernel whose class is open: `L1 was not measured`; empty of a sure one."""
     what = verdict.unmeasured if verdict.or_bound else ()
     is_many = len(what) > 1 or OTHER_PIPES in what
-    return f"{_listed(what)} {'were' if is_many else 'was'} not measured" if what else ""
+    return f"{_resource_list(what)} {'were' if is_many else 'was'} not measured" if what else ""
 
 
-def _listed(what: Sequence[str]) -> str:
+def _resource_list(what: Sequence[str]) -> str:
     """Write `L2, L1 and other pipes`."""
     names = [resource_label(one) if one in LEVELS else one for one in what]
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

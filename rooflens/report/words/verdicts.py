@@ -44,13 +44,13 @@ def verdict_words(analysis: Analysis) -> str:
         why = f"{resource_label(verdict.resource, gpu)} full" if full else bottleneck_words(verdict.bottleneck, gpu)
         why = why.removeprefix("instruction ")
     else:
-        why = _waits(analysis) if verdict.bound == "latency" else verdict.cause or ""
+        why = _waits_words(analysis) if verdict.bound == "latency" else verdict.cause or ""
     doubt = "" if verdict.bound == "unknown" else _DOUBT[verdict.confidence]
     why = ", ".join(filter(None, (why, unmeasured_words(verdict))))
     return f"{verdict.shown_class}: {why}{doubt}" if why else f"{verdict.shown_class}{doubt}"
 
 
-def _waits(analysis: Analysis) -> str:
+def _waits_words(analysis: Analysis) -> str:
     """Say how few warps are ready per cycle and scheduler or, if that is not counted, why they wait."""
     ready_warps = analysis.kernel.counters.get("eligible_warps_per_cycle")
     if ready_warps is not None:

@@ -75,12 +75,12 @@ def framed(page: Page) -> str:
         page=page,
         shares=shares,
         policy=content_policy(*codes, *late),
-        style=_own(style(("shared/page.css", *page.styles, "shared/charts.css", "shared/print.css"))),
+        style=_markup(style(("shared/page.css", *page.styles, "shared/charts.css", "shared/print.css"))),
         blocks={"themes": themes, **page.blocks},
         scripts=[*map(safe_script, codes)],
         late=[*map(safe_script, late)],
     )
 
 
-def _own(text: str) -> Markup:
+def _markup(text: str) -> Markup:
     return Markup(text)  # noqa: S704 -- our own style sheets and colour table

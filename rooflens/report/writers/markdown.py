@@ -56,16 +56,16 @@ def unescaped(text: str) -> str:
     return _WRITTEN.sub(_as_it_is, text)
 
 
-def _as_it_is(found: re.Match[str]) -> str:
+def _as_it_is(match: re.Match[str]) -> str:
     """Return what was written; in a row of a table, code has its pipes and backslashes again, and only code."""
-    if found["block"]:
-        return found["block"]
-    is_cell = found.string.startswith("| ", found.string.rfind("\n", 0, found.start()) + 1)
-    if found["code"]:
-        return found["code"].replace("\\|", "|").replace(_BACKSLASH, "\\") if is_cell else found["code"]
-    if found["escaped"] == "|" and is_cell:
-        return found[0]
-    return found["escaped"] or _NAMED.get(found["entity"] or "", "")
+    if match["block"]:
+        return match["block"]
+    is_cell = match.string.startswith("| ", match.string.rfind("\n", 0, match.start()) + 1)
+    if match["code"]:
+        return match["code"].replace("\\|", "|").replace(_BACKSLASH, "\\") if is_cell else match["code"]
+    if match["escaped"] == "|" and is_cell:
+        return match[0]
+    return match["escaped"] or _NAMED.get(match["entity"] or "", "")
 
 
 def _block(block: Block) -> str:

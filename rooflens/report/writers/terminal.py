@@ -117,7 +117,7 @@ class _Paper:
 
     def _wrapped(self, words: Words, mark: str = "", style: Style = "plain", hang: int = 0) -> Iterator[str]:
         """Break a line at words; spans keep their own style."""
-        text = _text(words)
+        text = _plain_text(words)
         lines = [f"{mark}{text}".rstrip()] if self._width is None else wrapped(text, self._width, mark, hang)
         if not self._colour or style != "plain":
             return (self._set(line, style) for line in lines)
@@ -142,14 +142,14 @@ class _Paper:
             yield from self._wrapped(table.title, style="strong", hang=len(_INDENT))
         columns, across = table.columns, [table.is_across(row) for row in table.rows]
         indent = _INDENT if any(across) else ""
-        rows = [[_texts(cell) for cell in row] for row in table.rows]
+        rows = [[_span_texts(cell) for cell in row] for row in table.rows]
         lines = [row for row, names in zip(rows, across, strict=True) if not names]
         widths = _widths(columns, lines, (self._width or UNLIMITED) - len(indent))
         below = [i for i, column in enumerate(columns) if column.fit == "prose" and i not in widths]
         head = (_aligned(columns[i].heading, size, right=columns[i].right) for i, size in widths.items())
         yield self._set(indent + _GAP.join(head).rstrip(), "strong")
         # Names of one table are cut together: each alone, `gemm_128x64` and `gemm_128x32` could end up the same.
-        cut = {i: _names([row[i] for row in lines], size) for i, size in widths.items() if columns[i].fit == "name"}
+        cut = {i: _cut_names([row[i] for row in lines], size) for i, size in widths.items() if columns[i].fit == "name"}
         for row, cells, names in zip(rows, table.rows, across, strict=True):
             if names:
                 yield from self._wrapped(cells[0], hang=len(indent))
@@ -172,17 +172,17 @@ class _Paper:
                     yield from self._wrapped(cells[i], _INDENT)
 
 
-def _text(words: Words) -> str:
-    return "".join(_texts(words))
+def _plain_text(words: Words) -> str:
+    return "".join(_span_texts(words))
 
 
-def _texts(words: Words) -> list[str]:
+def _span_texts(words: Words) -> list[str]:
     if isinstance(words, str):
         return [printable(words)]
     return [printable(span.text) for span in spans(words)]
 
 
-def _cells(text: str) -> int:
+def _columns_taken(text: str) -> int:
     # Not len(): a CJK character takes two columns and a combining mark none.
     if text.isascii() or max(text) < _COMBINING:
         return len(text)
@@ -195,7 +195,7 @@ def _cells(text: str) -> int:
 
 
 def _aligned(text: str, width: int, *, right: bool) -> str:
-    space = " " * max(width - _cells(text), 0)
+    space = " " * max(width - _columns_taken(text), 0)
     return space + text if right else text + space
 
 
@@ -208,7 +208,7 @@ def wrapped(text: str, width: int, mark: str = "", hang: int = 0) -> list[str]:
     lines, line = [], mark
     for word in unbroken(text).split(" "):
         rest = word
-        while _cells(line) + bool(line.strip() and line != mark) + _cells(rest) > width:
+        while _columns_taken(line) + bool(line.strip() and line != mark) + _columns_taken(rest) > width:
             room = width - len(indent)
             if line not in {mark, indent}:
                 lines.append(line)
@@ -229,8 +229,8 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[list[str]]], widt
     Returns:
         Width by position, of the columns that have one.
     """
-    heads = [_cells(column.heading) for column in columns]
-    whole = {i: max(heads[i], *(sum(map(_cells, row[i])) for row in rows), 0) for i in range(len(columns))}
+    heads = [_columns_taken(column.heading) for column in columns]
+    whole = {i: max(heads[i], *(sum(map(_columns_taken, row[i])) for row in rows), 0) for i in range(len(columns))}
     tight = {
         i: size if columns[i].fit == "keep" else min(size, max(heads[i], columns[i].least)) for i, size in whole.items()
     }
@@ -266,18 +266,18 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[list[str]]], widt
     return sizes
 
 
-def _names(cells: Sequence[list[str]], width: int) -> dict[str, str]:
+def _cut_names(cells: Sequence[list[str]], width: int) -> dict[str, str]:
     """Cut the names of a column, each to what the rest of its cell leaves."""
     room: dict[str, int] = {}
     for name, *rest in cells:
-        room[name] = min(room.get(name, width), width - sum(map(_cells, rest)))
+        room[name] = min(room.get(name, width), width - sum(map(_columns_taken, rest)))
     return cut_apart(room)
 
 
 def _fitted(texts: list[str], width: int, column: Column, names: dict[str, str]) -> list[str]:
     """Fit a cell into its width: on one line, or on several where it wraps."""
     text = "".join(texts)
-    if _cells(text) <= width or column.fit == "keep":
+    if _columns_taken(text) <= width or column.fit == "keep":
         return [text]
     if column.fit == "name":
         return ["".join((names[texts[0]], *texts[1:]))]

@@ -21,7 +21,7 @@ TOLERANCE = {"bf16": 2e-2}
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class AttentionInputs:
     """Operands of shape batch x heads x length x width, and a mask of the keys in each query's future."""
 
     query: torch.Tensor
@@ -31,16 +31,16 @@ class State:
     fused: bool
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> AttentionInputs:
     """Make the operands; the query is already divided by the root of the width, so that no kernel has to do it."""
     length, width = parameters["length"], parameters["width"]
     shape = (parameters["batch"], parameters["heads"], length, width)
     query, key, value = (torch.randn(shape, dtype=dtype, device=device) for _ in range(3))
     future = torch.ones(length, length, dtype=torch.bool, device=device).triu(1) if parameters["causal"] else None
-    return State(query / math.sqrt(width), key, value, future, fused=bool(parameters["fused"]))
+    return AttentionInputs(query / math.sqrt(width), key, value, future, fused=bool(parameters["fused"]))
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: AttentionInputs) -> torch.Tensor:
     """Apply attention."""
     if state.fused:
         causal = state.future is not None
@@ -55,7 +55,7 @@ def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, future:
     return torch.softmax(scores, dim=-1) @ value
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: AttentionInputs) -> torch.Tensor:
     """Apply attention in float64, one head at a time: the scores of all heads at once could fill the memory."""
     heads = zip(*(tensor.flatten(0, 1) for tensor in (state.query, state.key, state.value)), strict=True)
     results = [_attend(query.double(), key.double(), value.double(), state.future) for query, key, value in heads]

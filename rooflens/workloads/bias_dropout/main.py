@@ -30,7 +30,7 @@ def _joined(x: torch.Tensor, bias: torch.Tensor, probability: float) -> torch.Te
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class DropoutInputs:
     """Rows of tokens x width, a bias of width, and the function to run: two operations, or both compiled into one."""
 
     rows: torch.Tensor
@@ -39,21 +39,21 @@ class State:
     operation: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> DropoutInputs:
     """Make the operands; compiling waits for the first run."""
     rows = torch.randn(parameters["tokens"], parameters["width"], dtype=dtype, device=device)
     bias = torch.randn(parameters["width"], dtype=dtype, device=device)
     operation = torch.compile(_joined) if parameters["fused"] else _separate
-    return State(rows, bias, parameters["percent"] / 100, operation)
+    return DropoutInputs(rows, bias, parameters["percent"] / 100, operation)
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: DropoutInputs) -> torch.Tensor:
     """Add the bias and drop `percent` of 100, the same elements each time."""
     torch.manual_seed(SEED)
     return state.operation(state.rows, state.bias, state.probability)
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: DropoutInputs) -> torch.Tensor:
     """Add in float64 and scale the kept elements; NaN if the number of kept elements is implausible."""
     torch.manual_seed(SEED)
     stays = state.operation(torch.ones_like(state.rows), torch.zeros_like(state.bias), state.probability) != 0

@@ -20,7 +20,7 @@ TOLERANCE = {"bf16": 1e-2}
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ConvolutionInputs:
     """Images of batch x channels x height x width; weights of filters x channels per group x kernel x kernel."""
 
     images: torch.Tensor
@@ -28,7 +28,7 @@ class State:
     groups: int
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> ConvolutionInputs:
     """Make images and weights in the layout of tensor cores: the channels of a pixel are adjacent."""
     channels, kernel, groups = parameters["channels"], parameters["kernel"], parameters["groups"]
     images = torch.randn(
@@ -36,15 +36,15 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
     )
     weights = torch.randn(parameters["filters"], channels // groups, kernel, kernel, dtype=dtype, device=device)
     last = torch.channels_last
-    return State(images.contiguous(memory_format=last), weights.contiguous(memory_format=last), groups)
+    return ConvolutionInputs(images.contiguous(memory_format=last), weights.contiguous(memory_format=last), groups)
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: ConvolutionInputs) -> torch.Tensor:
     """Convolve; the result is as large as the images."""
     return F.conv2d(state.images, state.weights, padding=state.weights.shape[-1] // 2, groups=state.groups)
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: ConvolutionInputs) -> torch.Tensor:
     """Convolve in float64, one image at a time."""
     weights, padding = state.weights.double(), state.weights.shape[-1] // 2
     each = (F.conv2d(image.double()[None], weights, padding=padding, groups=state.groups) for image in state.images)

@@ -21,7 +21,7 @@ TOLERANCE = {"bf16": 2e-2}
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class DecodeInputs:
     """Query of batch x query heads x 1 x width; cached keys and values of batch x cache heads x length x width."""
 
     query: torch.Tensor
@@ -29,21 +29,21 @@ class State:
     value: torch.Tensor
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> DecodeInputs:
     """Make one query token and a full cache."""
     batch, width = parameters["batch"], parameters["width"]
     cached = (batch, parameters["cache_heads"], parameters["length"], width)
     query = torch.randn(batch, parameters["query_heads"], 1, width, dtype=dtype, device=device)
     key, value = (torch.randn(cached, dtype=dtype, device=device) for _ in range(2))
-    return State(query, key, value)
+    return DecodeInputs(query, key, value)
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: DecodeInputs) -> torch.Tensor:
     """Attend to the whole cache; there is no mask, since nothing in the cache is in the future."""
     return F.scaled_dot_product_attention(state.query, state.key, state.value, enable_gqa=True)
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: DecodeInputs) -> torch.Tensor:
     """Apply attention in float64, one sequence at a time, with a group's heads side by side."""
     return torch.stack([_attend(*operands) for operands in zip(state.query, state.key, state.value, strict=True)])
 

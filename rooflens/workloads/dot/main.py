@@ -15,24 +15,24 @@ TOLERANCE = {"bf16": 1e-2}
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class Vectors:
     """Two vectors."""
 
     left: torch.Tensor
     right: torch.Tensor
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> Vectors:
     """Make two vectors of numbers from 0 to 1."""
     left, right = (torch.rand(parameters["elements"], dtype=dtype, device=device) for _ in range(2))
-    return State(left, right)
+    return Vectors(left, right)
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: Vectors) -> torch.Tensor:
     """Multiply and sum."""
     return torch.dot(state.left, state.right)
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: Vectors) -> torch.Tensor:
     """Multiply and sum in float64."""
     return torch.dot(state.left.double(), state.right.double())

@@ -24,7 +24,7 @@ OPERATIONS = (F.relu, F.gelu, _cos_cos)
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ElementwiseInputs:
     """Elements, the plain operation, and the operation that runs: the same, or compiled into one kernel."""
 
     elements: torch.Tensor
@@ -32,18 +32,18 @@ class State:
     operation: Callable[[torch.Tensor], torch.Tensor]
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> ElementwiseInputs:
     """Make the elements; compiling waits for the first run."""
     plain = OPERATIONS[parameters["operation"]]
     elements = torch.randn(parameters["elements"], dtype=dtype, device=device)
-    return State(elements, plain, torch.compile(plain) if parameters["fused"] else plain)
+    return ElementwiseInputs(elements, plain, torch.compile(plain) if parameters["fused"] else plain)
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: ElementwiseInputs) -> torch.Tensor:
     """Apply the operation."""
     return state.operation(state.elements)
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: ElementwiseInputs) -> torch.Tensor:
     """Apply it in float64, uncompiled."""
     return state.plain(state.elements.double())

@@ -16,25 +16,25 @@ TOLERANCE = {"bf16": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class EmbeddingInputs:
     """A table of rows x width, and the row of each token."""
 
     table: torch.Tensor
     tokens: torch.Tensor
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> EmbeddingInputs:
     """Make a table and tokens scattered over it."""
     rows = parameters["rows"]
     table = torch.randn(rows, parameters["width"], dtype=dtype, device=device)
-    return State(table, torch.randint(rows, (parameters["tokens"],), device=device))
+    return EmbeddingInputs(table, torch.randint(rows, (parameters["tokens"],), device=device))
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: EmbeddingInputs) -> torch.Tensor:
     """Look up the tokens."""
     return F.embedding(state.tokens, state.table)
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: EmbeddingInputs) -> torch.Tensor:
     """Gather the rows by index; higher precision cannot improve a copy."""
     return state.table[state.tokens].double()

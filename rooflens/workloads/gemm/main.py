@@ -20,7 +20,7 @@ products in about 14 bits."""
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class GemmOperands:
     """Operands, and the scale that an fp8 product needs."""
 
     left: torch.Tensor
@@ -28,14 +28,14 @@ class State:
     scale: torch.Tensor
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> GemmOperands:
     """Make the operands; fp8 operands are rounded from float32."""
     m, n, k = parameters["m"], parameters["n"], parameters["k"]
     left, right = (torch.randn(rows, k, device=device).to(dtype) for rows in (m, n))
-    return State(left, right, torch.ones((), device=device))
+    return GemmOperands(left, right, torch.ones((), device=device))
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: GemmOperands) -> torch.Tensor:
     """Multiply; fp8 operands give a bf16 result."""
     if state.left.dtype != torch.float8_e4m3fn:
         return state.left @ state.right.t()
@@ -44,6 +44,6 @@ def run(state: State) -> torch.Tensor:
     )
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: GemmOperands) -> torch.Tensor:
     """Multiply the rounded operands in float64."""
     return state.left.double() @ state.right.double().t()

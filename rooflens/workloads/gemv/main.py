@@ -16,25 +16,25 @@ TOLERANCE = {"bf16": 1e-2}
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class GemvOperands:
     """Weights of rows x columns, and one token of 1 x columns."""
 
     weights: torch.Tensor
     token: torch.Tensor
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> GemvOperands:
     """Make the weights and the token."""
     rows, columns = parameters["rows"], parameters["columns"]
     weights = torch.randn(rows, columns, dtype=dtype, device=device)
-    return State(weights, torch.randn(1, columns, dtype=dtype, device=device))
+    return GemvOperands(weights, torch.randn(1, columns, dtype=dtype, device=device))
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: GemvOperands) -> torch.Tensor:
     """Multiply as a linear layer does for a batch of one."""
     return F.linear(state.token, state.weights)
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: GemvOperands) -> torch.Tensor:
     """Multiply in float64."""
     return state.token.double() @ state.weights.double().t()

@@ -18,7 +18,7 @@ EPSILON = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LayernormInputs:
     """Rows of rows x width, and a weight and a bias per column."""
 
     rows: torch.Tensor
@@ -26,20 +26,20 @@ class State:
     bias: torch.Tensor
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> LayernormInputs:
     """Make rows with a mean other than zero, so that an error in subtracting it shows."""
     width = parameters["width"]
     rows = torch.randn(parameters["rows"], width, dtype=dtype, device=device) + 1
     weight, bias = (torch.randn(width, dtype=dtype, device=device) for _ in range(2))
-    return State(rows, weight, bias)
+    return LayernormInputs(rows, weight, bias)
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: LayernormInputs) -> torch.Tensor:
     """Normalise every row."""
     return F.layer_norm(state.rows, state.weight.shape, state.weight, state.bias, EPSILON)
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: LayernormInputs) -> torch.Tensor:
     """Normalise in float64, from the definition."""
     rows = state.rows.double()
     centred = rows - rows.mean(dim=1, keepdim=True)

@@ -19,7 +19,7 @@ TOLERANCE = {"bf16": 1e-2}
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class MlpInputs:
     """Tokens of batch x width; weights of hidden x width and of width x hidden."""
 
     tokens: torch.Tensor
@@ -27,20 +27,20 @@ class State:
     down: torch.Tensor
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> MlpInputs:
     """Make tokens, and weights that keep their spread near 1."""
     width, hidden = parameters["width"], parameters["hidden"]
     tokens = torch.randn(parameters["batch"], width, dtype=dtype, device=device)
     up = torch.randn(hidden, width, dtype=dtype, device=device) / width**0.5
     down = torch.randn(width, hidden, dtype=dtype, device=device) / hidden**0.5
-    return State(tokens, up, down)
+    return MlpInputs(tokens, up, down)
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: MlpInputs) -> torch.Tensor:
     """Apply both layers."""
     return F.linear(F.gelu(F.linear(state.tokens, state.up)), state.down)
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: MlpInputs) -> torch.Tensor:
     """Apply both layers in float64."""
     return F.gelu(state.tokens.double() @ state.up.double().t()) @ state.down.double().t()

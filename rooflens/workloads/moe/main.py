@@ -20,7 +20,7 @@ TOLERANCE = {"bf16": 2e-2}
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ExpertInputs:
     """Tokens of tokens x width; weights of experts x width x hidden and of experts x hidden x width.
 
     Attributes:
@@ -37,7 +37,7 @@ class State:
     back: torch.Tensor
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> ExpertInputs:
     """Make tokens, experts that keep their spread near 1, and a plan that sends each expert equally many tokens."""
     count, experts, active = parameters["tokens"], parameters["experts"], parameters["active"]
     width, hidden = parameters["width"], parameters["hidden"]
@@ -50,10 +50,10 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
     sent = chosen.indices // active
     back = torch.empty_like(sent)
     back[chosen.indices] = torch.arange(count * active, device=device)
-    return State(tokens, up, down, gates, sent, back)
+    return ExpertInputs(tokens, up, down, gates, sent, back)
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: ExpertInputs) -> torch.Tensor:
     """Send tokens to their experts, apply all experts in two batched products, and add up the results."""
     experts, width = state.up.shape[:2]
     rows = state.tokens.index_select(0, state.sent).reshape(experts, -1, width)
@@ -62,7 +62,7 @@ def run(state: State) -> torch.Tensor:
     return torch.bmm(state.gates[:, None], results)[:, 0]
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: ExpertInputs) -> torch.Tensor:
     """Apply every expert to its tokens in float64, and add its weighted result to each token."""
     total = torch.zeros_like(state.tokens, dtype=torch.float64)
     active = state.gates.shape[1]

@@ -22,7 +22,7 @@ TOLERANCE = {"bf16": 2e-2}
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PagedInputs:
     """Query of batch x query heads x 1 x width; keys and values of pages x cache heads x page x width.
 
     Attributes:
@@ -37,7 +37,7 @@ class State:
     gather: bool
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> PagedInputs:
     """Make one query token, a pool of pages, and the list of pages: shuffled, or in order."""
     batch, width, page = parameters["batch"], parameters["width"], parameters["page"]
     count = batch * parameters["length"] // page
@@ -46,28 +46,30 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
     key, value = (torch.randn(pool, dtype=dtype, device=device) for _ in range(2))
     gather = bool(parameters["gather"])
     numbers = torch.randperm(count, device=device) if gather else torch.arange(count, device=device)
-    return State(query, key, value, numbers.reshape(batch, -1), gather)
+    return PagedInputs(query, key, value, numbers.reshape(batch, -1), gather)
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: PagedInputs) -> torch.Tensor:
     """Bring the cache into sequence order and attend to all of it."""
-    key, value = (_in_order(state, cache) for cache in (state.key, state.value))
+    key, value = (_gathered_cache(state, cache) for cache in (state.key, state.value))
     return F.scaled_dot_product_attention(state.query, key, value, enable_gqa=True)
 
 
-def _in_order(state: State, cache: torch.Tensor) -> torch.Tensor:
+def _gathered_cache(state: PagedInputs, cache: torch.Tensor) -> torch.Tensor:
     """Return the cache as batch x cache heads x length x width: a copy, or a view."""
     batch, (_, _, heads, width) = len(state.pages), cache.shape
     pages = cache.index_select(0, state.pages.flatten()) if state.gather else cache
     return pages.reshape(batch, -1, heads, width).transpose(1, 2)
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: PagedInputs) -> torch.Tensor:
     """Follow the page list in float64, one sequence at a time."""
-    return torch.stack([_attend(query, state, pages) for query, pages in zip(state.query, state.pages, strict=True)])
+    return torch.stack(
+        [_attend_pages(query, state, pages) for query, pages in zip(state.query, state.pages, strict=True)]
+    )
 
 
-def _attend(query: torch.Tensor, state: State, pages: torch.Tensor) -> torch.Tensor:
+def _attend_pages(query: torch.Tensor, state: PagedInputs, pages: torch.Tensor) -> torch.Tensor:
     key, value = (torch.cat([cache[page] for page in pages]).double() for cache in (state.key, state.value))
     grouped = query.double().reshape(key.shape[1], -1, query.shape[-1])
     scores = grouped @ key.permute(1, 2, 0) / math.sqrt(query.shape[-1])

@@ -18,26 +18,26 @@ EPSILON = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RmsnormInputs:
     """Rows of rows x width, and a weight per column."""
 
     rows: torch.Tensor
     weight: torch.Tensor
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> RmsnormInputs:
     """Make rows and weights."""
     width = parameters["width"]
     rows = torch.randn(parameters["rows"], width, dtype=dtype, device=device)
-    return State(rows, torch.randn(width, dtype=dtype, device=device))
+    return RmsnormInputs(rows, torch.randn(width, dtype=dtype, device=device))
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: RmsnormInputs) -> torch.Tensor:
     """Normalise every row."""
     return F.rms_norm(state.rows, state.weight.shape, state.weight, EPSILON)
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: RmsnormInputs) -> torch.Tensor:
     """Normalise in float64, from the definition."""
     rows = state.rows.double()
     return rows / (rows.square().mean(dim=1, keepdim=True) + EPSILON).sqrt() * state.weight.double()

@@ -15,23 +15,23 @@ TOLERANCE = {"bf16": 5e-3}
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SoftmaxInputs:
     """Rows of rows x width."""
 
     rows: torch.Tensor
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> SoftmaxInputs:
     """Make rows."""
-    return State(torch.randn(parameters["rows"], parameters["width"], dtype=dtype, device=device))
+    return SoftmaxInputs(torch.randn(parameters["rows"], parameters["width"], dtype=dtype, device=device))
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: SoftmaxInputs) -> torch.Tensor:
     """Turn every row into a distribution."""
     return torch.softmax(state.rows, dim=1)
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: SoftmaxInputs) -> torch.Tensor:
     """Compute it in float64, from the definition."""
     rows = state.rows.double()
     powers = (rows - rows.amax(dim=1, keepdim=True)).exp()

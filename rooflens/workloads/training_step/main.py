@@ -24,7 +24,7 @@ LEARNING_RATE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class TrainingInputs:
     """Operands and, if a graph was captured, the graph and its output tensors.
 
     Attributes:
@@ -40,16 +40,16 @@ class State:
     results: tuple[torch.Tensor, ...] = ()
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> TrainingInputs:
     """Make a batch and weights that keep its spread; capture the step if requested and if there is a GPU."""
     batch, width = parameters["batch"], parameters["width"]
     inputs, target = (torch.randn(batch, width, dtype=dtype, device=device) for _ in range(2))
     weights = [torch.randn(width, width, dtype=dtype, device=device) for _ in range(parameters["layers"])]
-    state = State(inputs, target, tuple((one * (2 / width) ** 0.5).requires_grad_() for one in weights))
+    state = TrainingInputs(inputs, target, tuple((one * (2 / width) ** 0.5).requires_grad_() for one in weights))
     return _captured(state) if parameters["graph"] and device.type == "cuda" else state
 
 
-def _captured(state: State) -> State:
+def _captured(state: TrainingInputs) -> TrainingInputs:
     # Libraries initialise in the first runs, which a capture must not contain; PyTorch wants these on another stream.
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -60,10 +60,10 @@ def _captured(state: State) -> State:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         results = _step(state.inputs, state.target, state.weights)
-    return State(state.inputs, state.target, state.weights, graph, results)
+    return TrainingInputs(state.inputs, state.target, state.weights, graph, results)
 
 
-def run(state: State) -> tuple[torch.Tensor, ...]:
+def run(state: TrainingInputs) -> tuple[torch.Tensor, ...]:
     """Take the step; return the loss, the gradients and the new weights."""
     if state.graph is None:
         return _step(state.inputs, state.target, state.weights)
@@ -82,7 +82,7 @@ def _step(inputs: torch.Tensor, target: torch.Tensor, weights: tuple[torch.Tenso
     return (loss, *gradients, *updated)
 
 
-def reference(state: State) -> tuple[torch.Tensor, ...]:
+def reference(state: TrainingInputs) -> tuple[torch.Tensor, ...]:
     """Take the same step in float64."""
     weights = tuple(weight.detach().double().requires_grad_() for weight in state.weights)
     return _step(state.inputs.double(), state.target.double(), weights)

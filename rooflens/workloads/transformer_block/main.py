@@ -38,7 +38,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class BlockInputs:
     """Tokens of batch x length x width, the weights, and the gradient of the result, which is None for forward only."""
 
     tokens: torch.Tensor
@@ -47,7 +47,7 @@ class State:
     heads: int
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> BlockInputs:
     """Make tokens, weights that keep their spread near 1, and a gradient to start from."""
     width, hidden, backward = parameters["width"], parameters["hidden"], bool(parameters["backward"])
 
@@ -64,22 +64,22 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
         down=leaf(width, hidden, scale=hidden**-0.5),
     )
     gradient = torch.randn(shape, dtype=dtype, device=device) if backward else None
-    return State(leaf(*shape), weights, gradient, parameters["heads"])
+    return BlockInputs(leaf(*shape), weights, gradient, parameters["heads"])
 
 
-def run(state: State) -> tuple[torch.Tensor, ...]:
+def run(state: BlockInputs) -> tuple[torch.Tensor, ...]:
     """Return the block's result and, if there is a gradient to start from, the gradients of tokens and weights."""
-    return _run(state, F.scaled_dot_product_attention)
+    return _run_block(state, F.scaled_dot_product_attention)
 
 
-def _run(state: State, attend: Attend) -> tuple[torch.Tensor, ...]:
+def _run_block(state: BlockInputs, attend: Attend) -> tuple[torch.Tensor, ...]:
     result = _block(state, attend)
     if state.gradient is None:
         return (result,)
     return (result, *torch.autograd.grad(result, (state.tokens, *state.weights.all()), state.gradient))
 
 
-def _block(state: State, attend: Attend) -> torch.Tensor:
+def _block(state: BlockInputs, attend: Attend) -> torch.Tensor:
     tokens, weights = state.tokens, state.weights
     tokens = tokens + _self_attention(_norm(tokens, weights.first_norm), state, attend)
     hidden = F.gelu(F.linear(_norm(tokens, weights.second_norm), weights.up))
@@ -90,17 +90,17 @@ def _norm(tokens: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return F.layer_norm(tokens, weight.shape, weight)
 
 
-def _self_attention(tokens: torch.Tensor, state: State, attend: Attend) -> torch.Tensor:
+def _self_attention(tokens: torch.Tensor, state: BlockInputs, attend: Attend) -> torch.Tensor:
     projected = F.linear(tokens, state.weights.attention_in).chunk(3, dim=-1)
     query, key, value = (part.view(*part.shape[:2], state.heads, -1).transpose(1, 2) for part in projected)
     return F.linear(attend(query, key, value).transpose(1, 2).flatten(2), state.weights.attention_out)
 
 
-def reference(state: State) -> tuple[torch.Tensor, ...]:
+def reference(state: BlockInputs) -> tuple[torch.Tensor, ...]:
     """Do the same in float32 with attention by definition; float64 would need twice the memory."""
     weights = Weights(*(_raised(weight) for weight in state.weights.all()))
     gradient = None if state.gradient is None else state.gradient.float()
-    return _run(State(_raised(state.tokens), weights, gradient, state.heads), _attend)
+    return _run_block(BlockInputs(_raised(state.tokens), weights, gradient, state.heads), _attend)
 
 
 def _raised(tensor: torch.Tensor) -> torch.Tensor:

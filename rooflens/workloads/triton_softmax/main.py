@@ -23,13 +23,13 @@ WARPS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class TritonSoftmaxInputs:
     """Rows of rows x width."""
 
     rows: torch.Tensor
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> TritonSoftmaxInputs:
     """Make rows.
 
     Raises:
@@ -37,7 +37,7 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
     """
     if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
         raise EnvironmentMissingError("Triton compiles for GPUs only", "set TRITON_INTERPRET=1 to try it on a CPU")
-    return State(torch.randn(parameters["rows"], parameters["width"], dtype=dtype, device=device))
+    return TritonSoftmaxInputs(torch.randn(parameters["rows"], parameters["width"], dtype=dtype, device=device))
 
 
 def softmax_row(result: tl.tensor, rows: tl.tensor, width: tl.tensor, block: tl.constexpr) -> None:
@@ -53,7 +53,7 @@ def softmax_row(result: tl.tensor, rows: tl.tensor, width: tl.tensor, block: tl.
 _KERNEL = triton.jit(softmax_row)
 
 
-def run(state: State) -> torch.Tensor:
+def run(state: TritonSoftmaxInputs) -> torch.Tensor:
     """Turn every row into a distribution, each in a program instance that holds it in registers."""
     count, width = state.rows.shape
     result = torch.empty_like(state.rows)
@@ -61,7 +61,7 @@ def run(state: State) -> torch.Tensor:
     return result
 
 
-def reference(state: State) -> torch.Tensor:
+def reference(state: TritonSoftmaxInputs) -> torch.Tensor:
     """Compute it in float64, from the definition."""
     rows = state.rows.double()
     powers = (rows - rows.amax(dim=1, keepdim=True)).exp()

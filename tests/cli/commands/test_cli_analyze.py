@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from support.ncu_rep_writer import KernelSpec, ReportSpec, RuleText, write_report
 
 from rooflens.cli.group import main
-from rooflens.model.calibration import Attainable
+from rooflens.model.calibration import MeasuredRates
 
 
 def run(*arguments: object) -> Result:
@@ -77,7 +77,7 @@ def test_verdicts_are_kept_anew_where_a_calibration_changed(
     run("analyze", "--store", store)
     counts = []
     for gpu in ("one", "one", "other"):
-        calibrations = [Attainable(gpu, "9.0", "580", 1e9, 0)]
+        calibrations = [MeasuredRates(gpu, "9.0", "580", 1e9, 0)]
         monkeypatch.setattr("rooflens.analyzing.load_calibrations", lambda *_, found=calibrations: found)
         counts.append(run("analyze", "--store", store).stderr.count(f"wrote {store}"))
     assert counts == [1, 0, 1]

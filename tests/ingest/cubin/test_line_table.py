@@ -6,9 +6,9 @@ from itertools import accumulate, pairwise
 
 from support.cubin_writer import END, SET_ADDRESS, cubin, line_table, source_of
 
-from rooflens.ingest.cubin.budget import Budget
+from rooflens.ingest.cubin.budget import CodeBudget
 from rooflens.ingest.cubin.elf import Cubin
-from rooflens.ingest.cubin.lines import Lines, read_lines
+from rooflens.ingest.cubin.lines import SourceLines, read_lines
 from rooflens.ingest.cubin.modules import Modules
 from rooflens.ingest.messages.messages import message
 
@@ -32,8 +32,8 @@ def _written(program: bytes) -> bytes:
     return cubin(line_table(program))
 
 
-def _lines(program: bytes) -> Lines:
-    budget = Budget()
+def _lines(program: bytes) -> SourceLines:
+    budget = CodeBudget()
     return read_lines(Cubin(_written(program), budget), budget).of[b"kernel"]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.loops import for_all
 
-from rooflens.ingest.exports.numbers import Printed, Style, instance_counts, parse, split_instances, style_of
+from rooflens.ingest.exports.numbers import PrintedValue, Style, instance_counts, parse, split_instances, style_of
 
 POINT, COMMA = Style("."), Style(",")
 
@@ -78,21 +78,21 @@ def test_units_are_applied_with_one_rounding() -> None:
 )
 def test_one_telling_value_shows_the_style(values: list[str], decimal: str) -> None:
     """A value with only one reading decides how all others are read."""
-    assert style_of([Printed(value) for value in values], POINT).decimal == decimal
+    assert style_of([PrintedValue(value) for value in values], POINT).decimal == decimal
 
 
 def test_a_count_has_no_fraction() -> None:
     """`32.768` alone is ambiguous: as a count it is 32,768, otherwise it is undecided."""
-    assert style_of([Printed("32.768", is_count=True)], POINT).decimal == ","
-    assert style_of([Printed("32.768")], POINT).decimal == "."
-    assert style_of([Printed("32.768", is_count=True), Printed("1.50")], POINT).decimal == "."
+    assert style_of([PrintedValue("32.768", is_count=True)], POINT).decimal == ","
+    assert style_of([PrintedValue("32.768")], POINT).decimal == "."
+    assert style_of([PrintedValue("32.768", is_count=True), PrintedValue("1.50")], POINT).decimal == "."
 
 
 def test_the_rounding_of_per_cents_is_known() -> None:
     """Only percentages decide the number of digits after the decimal mark."""
-    values = [Printed("1.23456", is_pct=False), Printed("41.20", is_pct=True), Printed("7", is_pct=True)]
+    values = [PrintedValue("1.23456", is_pct=False), PrintedValue("41.20", is_pct=True), PrintedValue("7", is_pct=True)]
     assert style_of(values, POINT).pct_digits == 2
-    assert style_of([Printed("0.497353", is_pct=True)], POINT).pct_digits == 6
+    assert style_of([PrintedValue("0.497353", is_pct=True)], POINT).pct_digits == 6
 
 
 def test_instances_stand_behind_their_value() -> None:
@@ -121,7 +121,7 @@ def test_every_locale_gives_the_numbers_back(numbers: list, marks: tuple[str, st
     for number in numbers:
         whole, _, fraction = f"{number:.2f}".partition(".")
         texts.append(f"{grouped(whole, group)}{decimal}{fraction}")
-    style = style_of([Printed(text) for text in texts], POINT)
+    style = style_of([PrintedValue(text) for text in texts], POINT)
     assert [parse(text, style) for text in texts] == [float(number) for number in numbers]
 
 

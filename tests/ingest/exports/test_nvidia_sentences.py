@@ -10,7 +10,7 @@ import pytest
 from support.loops import for_all
 
 from rooflens.ingest.exports.read import read_export
-from rooflens.ingest.exports.sentences import SENTENCES, said_by, title_of
+from rooflens.ingest.exports.sentences import SENTENCES, metrics_of_messages, title_of
 
 _CONFLICTS = (
     "and causes on average a 2.4 - way bank conflict across all 4096 shared load requests.This results in 5734 bank "
@@ -60,7 +60,7 @@ SAID = {
 @for_all("message, metrics", [*SAID.items()], lambda case: case[0][:50])
 def test_a_sentence_is_the_metrics_that_it_states(message: str, metrics: dict[str, float]) -> None:
     """Numbers in a rule's message are stored under the names that reports use."""
-    assert said_by([message]) == metrics
+    assert metrics_of_messages([message]) == metrics
 
 
 @for_all(
@@ -77,7 +77,7 @@ def test_a_sentence_is_the_metrics_that_it_states(message: str, metrics: dict[st
 )
 def test_what_states_no_number_gives_none(message: str) -> None:
     """An unknown pipe, an invalid number, a rounded zero and hostile text are no measurements."""
-    assert said_by([message]) == {}
+    assert metrics_of_messages([message]) == {}
 
 
 def test_a_stall_has_the_title_that_reports_give_it() -> None:
@@ -106,7 +106,7 @@ def test_a_sentence_says_what_the_raw_page_holds(corpus: Path, report: str) -> N
     )
     compared = 0
     for printed, stored in zip(details, raw, strict=True):
-        for metric, value in said_by(rule.message for rule in printed.rules).items():
+        for metric, value in metrics_of_messages(rule.message for rule in printed.rules).items():
             if metric in stored.numbers and not metric.startswith("smsp__issue_active"):  # a rounded reciprocal
                 assert math.isclose(value, stored.numbers[metric], rel_tol=0.005, abs_tol=0.051), metric
                 compared += 1

@@ -17,11 +17,11 @@ from support.same_report import differences_of
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import message
 from rooflens.ingest.reports import protobuf, read
-from rooflens.ingest.reports.container import Outline, Place
+from rooflens.ingest.reports.container import Outline, ResultSpan
 from rooflens.ingest.reports.nvidia import read_with_nvidia
 from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.read import read_bytes, read_report
-from rooflens.ingest.reports.report import MOST_IN_TEXT, ReadOptions, Report
+from rooflens.ingest.reports.report import MOST_IN_TEXT, ReadOptions, ReadReport
 
 EVERYTHING = ReadOptions(raw="all")
 START = 0x7F00_0000_1000
@@ -76,7 +76,7 @@ def _report(
     return b"NVR\0" + start + _framed(header) + _framed(payload)
 
 
-def _both(tmp_path: Path, data: bytes) -> Report:
+def _both(tmp_path: Path, data: bytes) -> ReadReport:
     """Read a report with both readers and check that their answers are equal."""
     file = tmp_path / "some.ncu-rep"
     file.write_bytes(data)
@@ -85,7 +85,7 @@ def _both(tmp_path: Path, data: bytes) -> Report:
     return report
 
 
-def _values(report: Report) -> dict[str, Any]:
+def _values(report: ReadReport) -> dict[str, Any]:
     assert report.raw is not None
     rows = report.raw.to_pylist()
     kinds = ("value_double", "value_uint64", "value_string")
@@ -329,7 +329,7 @@ def test_metrics_decoded_at_once_are_those_decoded_one_by_one() -> None:
             continue
         at_once_count += 1
         reader = ResultReader(b"", Outline("", 0, [], [], (), synthetic=False, labels={}, unknown=frozenset()))
-        one_by_one = reader._values_one_by_one(entries, 0, Place("kernel", 0, 0, 0))
+        one_by_one = reader._values_one_by_one(entries, 0, ResultSpan("kernel", 0, 0, 0))
         assert [list(part) for part in found] == [list(part) for part in one_by_one], entries
     assert at_once_count > 1000
 

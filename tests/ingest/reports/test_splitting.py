@@ -22,7 +22,7 @@ from rooflens.ingest.reports import splitting
 from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.container import inspect, outline
 from rooflens.ingest.reports.read import read_bytes, read_report
-from rooflens.ingest.reports.report import ReadOptions, Report
+from rooflens.ingest.reports.report import ReadOptions, ReadReport
 from rooflens.ingest.reports.splitting import PART_PROVIDER, UNMARKED, split, split_report
 
 EVERYTHING = ReadOptions(raw="all")
@@ -136,7 +136,7 @@ def test_splitting_needs_the_standard_library_alone() -> None:
     assert done.stdout == b"1\n"
 
 
-def tables(report: Report, index: int) -> list[pa.Table]:
+def tables(report: ReadReport, index: int) -> list[pa.Table]:
     """Return all values and all instances of one result."""
     found = []
     for table in (report.raw, report.instances):

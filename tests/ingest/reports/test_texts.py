@@ -14,8 +14,8 @@ from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.reports import texts
 from rooflens.ingest.reports.read import ReadOptions, read_bytes, read_report
-from rooflens.ingest.reports.report import Report
-from rooflens.ingest.reports.texts import Asked, TextsAndCode, add_texts
+from rooflens.ingest.reports.report import ReadReport
+from rooflens.ingest.reports.texts import TextsAndCode, TextsRequest, add_texts
 
 TABLE = Instances({0x1000 + 16 * number: 1.0 + number for number in range(9)}, 45.0)
 OPTIONS = ReadOptions(texts_later=True)
@@ -23,7 +23,7 @@ FOUND = Code(totals={"warp_inst": 7.0})
 
 
 @pytest.fixture
-def reports() -> list[tuple[Path, Report]]:
+def reports() -> list[tuple[Path, ReadReport]]:
     """Return three reports whose code only NVIDIA's module may read, and one without code."""
     metrics: list[dict[str, Any]] = [{"inst_executed": TABLE, "m": number} for number in range(3)] + [{"m": 3}]
     data = [encode_report(ReportSpec([KernelSpec("kernel()", one)])) for one in metrics]
@@ -33,7 +33,7 @@ def reports() -> list[tuple[Path, Report]]:
 def _child(calls: list[list[str]], killer: str = "") -> Any:
     """Stand in for the child: it dies at one report, whatever else it was asked."""
 
-    def in_child(_: object, asked: Sequence[Asked], deadline_s: float) -> list[TextsAndCode]:
+    def in_child(_: object, asked: Sequence[TextsRequest], deadline_s: float) -> list[TextsAndCode]:
         calls.append([str(one.path) for one in asked])
         assert deadline_s == OPTIONS.deadline_s * len(asked)
         if killer in calls[-1]:
@@ -43,7 +43,9 @@ def _child(calls: list[list[str]], killer: str = "") -> Any:
     return in_child
 
 
-def test_one_child_tells_of_all_reports(reports: list[tuple[Path, Report]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_child_tells_of_all_reports(
+    reports: list[tuple[Path, ReadReport]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One child process is asked about all reports that need it, and its answers are in their kernels."""
     calls: list[list[str]] = []
     monkeypatch.setattr(texts, "in_child", _child(calls))
@@ -54,7 +56,7 @@ def test_one_child_tells_of_all_reports(reports: list[tuple[Path, Report]], monk
 
 
 def test_a_report_that_kills_the_child_costs_its_own_text(
-    reports: list[tuple[Path, Report]], monkeypatch: pytest.MonkeyPatch
+    reports: list[tuple[Path, ReadReport]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a death each report is asked about alone: only the cause lacks its text, and a note says so."""
     calls: list[list[str]] = []
@@ -67,7 +69,7 @@ def test_a_report_that_kills_the_child_costs_its_own_text(
 
 
 def test_without_the_module_reports_are_read_and_a_note_says_so(
-    reports: list[tuple[Path, Report]], monkeypatch: pytest.MonkeyPatch
+    reports: list[tuple[Path, ReadReport]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where NVIDIA's module is not installed, all reports keep what was read of them, with one and the same note."""
 
@@ -82,7 +84,7 @@ def test_without_the_module_reports_are_read_and_a_note_says_so(
 
 
 def test_the_module_is_not_asked_where_it_must_not_be(
-    reports: list[tuple[Path, Report]], monkeypatch: pytest.MonkeyPatch
+    reports: list[tuple[Path, ReadReport]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With `--reader direct`, the module is not asked, and a note says what is missing."""
     calls: list[list[str]] = []

@@ -29,7 +29,7 @@ from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import read_report
-from rooflens.ingest.reports.report import ReadOptions, Report
+from rooflens.ingest.reports.report import ReadOptions, ReadReport
 from rooflens.ingest.reports.unpacking import (
     MAX_UNPACKED_BYTES,
     is_packed,
@@ -126,7 +126,7 @@ def test_a_flipped_byte_is_an_input_error_or_harmless(tmp_path: Path, scratch: P
     refused = [result for result in results if isinstance(result, InputError)]
     assert len(refused) > len(data) / 2
     assert [error for error in refused if "bug in rooflens" in error.hint] == []
-    assert {len(result.kernels) for result in results if isinstance(result, Report)} <= {3}
+    assert {len(result.kernels) for result in results if isinstance(result, ReadReport)} <= {3}
     assert list(scratch.iterdir()) == []
 
 
@@ -346,7 +346,7 @@ def test_a_temporary_folder_without_room_is_named(tmp_path: Path, monkeypatch: p
     assert str(error) == "cannot be unpacked: No such file or directory"
     assert "TMPDIR" in error.hint
     (outcome,) = read_group(ReadOptions(), [Job(plain, "a")]).outcomes
-    assert isinstance(outcome.result, Report)
+    assert isinstance(outcome.result, ReadReport)
 
 
 def unpack_and_abort(path: Path) -> None:

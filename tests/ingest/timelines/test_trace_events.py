@@ -13,7 +13,7 @@ from msgspec import Raw
 from rooflens.errors import InputError
 from rooflens.ingest.timelines import events as module
 from rooflens.ingest.timelines import kineto
-from rooflens.ingest.timelines.budget import Budget
+from rooflens.ingest.timelines.budget import TimelineBudget
 from rooflens.ingest.timelines.events import read_events, read_pieces
 from rooflens.ingest.timelines.kernel_events import span_of
 from rooflens.ingest.timelines.kineto import Arguments, Event, EventDecoder, event_of, value_of
@@ -209,7 +209,7 @@ def test_whatever_decodes_an_event_the_same_is_read_of_it(
         file.write_bytes(b"[%b]" % chance.choice((", ", ",", " ,\n", ",\n  ")).join(some).encode("latin-1"))
         found = [
             _plain(event)
-            for piece in read_events(file, Budget(file, ""))
+            for piece in read_events(file, TimelineBudget(file, ""))
             for event in (piece.events if piece.event is None else [event_of(piece.event)])
         ]
         assert found == [_plain(event_of(piece.event)) for piece in read_pieces(file) if piece.event is not None]
@@ -222,7 +222,7 @@ def test_only_what_is_beside_a_refused_event_is_decoded_one_by_one(tmp_path: Pat
     events = [_ODD[0]] * 10_000
     events[5_000] = '{"name":"odd","ts":NaN}'
     file.write_text(f"[{','.join(events)}]")
-    budget = Budget(file, "")
+    budget = TimelineBudget(file, "")
     pieces = [*read_events(file, budget)]
     assert budget.refused_slices == 1
     assert sum(len(piece.events) for piece in pieces) > 8_000

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from support.findings import at_limiter, found_by, make_facts, unsaid
 
 from rooflens.model.findings.launch import partial_warps, thread_divergence, warp_fill
-from rooflens.model.findings.rule import Found
+from rooflens.model.findings.rule import FindingDraft
 from rooflens.model.records import Hotspot, Level
 
 
@@ -132,7 +132,7 @@ def test_tiny_blocks_hold_a_waiting_kernel_back_where_there_are_many() -> None:
     """
     kernel = {"block": (9, 1, 1)}
 
-    def found(blocks: float, issue: float, duration_ns: float) -> Found:
+    def found(blocks: float, issue: float, duration_ns: float) -> FindingDraft:
         counters = {"sm_count": 14.0, "grid_size": blocks, "duration_ns": duration_ns}
         told = found_by(partial_warps, make_facts(counters, {"issue": issue}, kernel=kernel))
         assert told is not None

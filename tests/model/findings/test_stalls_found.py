@@ -12,7 +12,7 @@ from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.balance import SAMPLED_AS, STALLS
 from rooflens.model.findings import stalls
 from rooflens.model.findings.find import RULES
-from rooflens.model.findings.rule import Found
+from rooflens.model.findings.rule import FindingDraft
 from rooflens.model.findings.stalls import drain, long_scoreboard
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Hotspot
@@ -29,7 +29,7 @@ def _counted(reason: str, share: float, issued: float = 0.4) -> dict[str, float]
     }
 
 
-def _find(reason: str) -> Callable[[Facts], Found | None]:
+def _find(reason: str) -> Callable[[Facts], FindingDraft | None]:
     return next(rule.find for rule in RULES if rule.id == f"stall_{reason}")
 
 

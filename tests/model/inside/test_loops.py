@@ -62,8 +62,8 @@ def test_own_amounts_of_all_rows_are_those_of_the_kernel() -> None:
 def test_floating_point_operations_are_of_the_loop_that_does_them() -> None:
     """30 warps of 32 threads do two operations each."""
     rows = loops_of(look_inside(nest()))
-    assert rows["4"].own_flop == {"fp32": 30 * 32 * 2}
-    assert rows["3"].own_flop == {}
+    assert rows["4"].self_flop == {"fp32": 30 * 32 * 2}
+    assert rows["3"].self_flop == {}
     assert rows["3"].flop == rows["4"].flop
 
 

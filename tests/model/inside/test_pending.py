@@ -7,9 +7,9 @@ from random import Random
 
 from support.machine_code import listed
 
-from rooflens.model.inside.budget import Budget
+from rooflens.model.inside.budget import StepBudget
 from rooflens.model.inside.graph import Graph, flow
-from rooflens.model.inside.pending import Change, Holders, SinceBarrier
+from rooflens.model.inside.pending import HeldChange, Holders, SinceBarrier
 
 _NAMES = range(4)
 
@@ -52,7 +52,7 @@ def test_who_holds_what_is_what_following_each_way_finds() -> None:
     for chance, graph in _graphs(150):
         places = [place for place in range(len(graph.instructions)) if chance.random() < 0.5]
         changes = {
-            place: Change(place, *(tuple(name for name in _NAMES if chance.random() < 0.3) for _ in "ft"))
+            place: HeldChange(place, *(tuple(name for name in _NAMES if chance.random() < 0.3) for _ in "ft"))
             for place in places
         }
         reached = _reached(graph)
@@ -67,7 +67,7 @@ def test_who_holds_what_is_what_following_each_way_finds() -> None:
                         is_freed = place in changes and name in changes[place].frees
                         waiting += [] if is_freed else _following(graph, place)
         holders = Holders(graph, list(changes.values()))
-        holders.settle(Budget(10**6))
+        holders.settle(StepBudget(10**6))
         found = {
             (start, name, place)
             for place, held in holders.before(reached)
@@ -105,7 +105,7 @@ def test_what_took_longest_before_a_barrier_is_what_searching_all_ways_back_find
             if one.base != "BAR" and chance.random() < 0.7
         }
         longest = SinceBarrier(graph, times)
-        longest.settle(Budget(10**6))
+        longest.settle(StepBudget(10**6))
         for place, state in longest.before(_reached(graph)):
             is_barrier = graph.instructions[place].base == "BAR"
             found = state.since if is_barrier else max(state)

@@ -7,7 +7,7 @@ from functools import partial
 from support.code_shapes import REASONS, SHAPES, code_of
 from support.steps import steps_of
 
-from rooflens.model.inside.budget import Budget
+from rooflens.model.inside.budget import StepBudget
 from rooflens.model.inside.look import look_inside
 from rooflens.model.records import Inside
 
@@ -18,7 +18,7 @@ _MOST_AN_INSTRUCTION = 25
 
 def _looked(shape: str, size: int) -> tuple[Inside, int, int]:
     """Look into code of a shape; return what was found, how many steps it took, and how many instructions there are."""
-    code, budget = code_of(shape, size), Budget(10**9)
+    code, budget = code_of(shape, size), StepBudget(10**9)
     return look_inside(code, budget), budget.steps, len(code.instructions)
 
 
@@ -61,7 +61,7 @@ def test_every_shape_is_within_its_budget_and_sampled_for_nine_reasons() -> None
 def test_where_steps_end_the_note_says_how_far_the_loops_were_found() -> None:
     """Half a table would be wrong, so there is none."""
     code = code_of("thousands of functions, each a loop", 400)
-    inside = look_inside(code, Budget(600))
+    inside = look_inside(code, StepBudget(600))
     assert not inside.loops
     assert not inside.waits
     assert inside.note == "only the first 200 of 401 instructions were gone through in 600 steps"
@@ -70,9 +70,9 @@ def test_where_steps_end_the_note_says_how_far_the_loops_were_found() -> None:
 def test_where_steps_end_waits_are_those_of_the_functions_that_were_gone_through() -> None:
     """The loops are whole, and what is said of waits is what is said with more steps."""
     code = code_of("thousands of functions, each a loop", 400)
-    whole, budget = look_inside(code), Budget(10**9)
+    whole, budget = look_inside(code), StepBudget(10**9)
     look_inside(code, budget)
-    inside = look_inside(code, Budget(budget.steps - 200))
+    inside = look_inside(code, StepBudget(budget.steps - 200))
     so_far = int(inside.note.split("first ")[1].split()[0])
     assert 0 < so_far < 400
     assert [one.amounts for one in inside.loops] == [one.amounts for one in whole.loops]

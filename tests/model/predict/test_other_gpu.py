@@ -11,10 +11,10 @@ from support.samples import Sample
 
 from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.other_gpu import (
+    GpuRoofs,
     Load,
-    Place,
-    Roofs,
-    Standing,
+    MeasuredStanding,
+    RoofTimes,
     gpu_roofs,
     load_of,
     place,
@@ -36,7 +36,7 @@ COPY = Sample("copy", "memory", 6_000, "dram", {"dram": 1e10}, {}, chip=A100_80G
 GATHER = Sample("gather", "latency", 5_000, None, {"dram": 1e9}, {"fp32": 1e9}, chip=A100_80GB)
 
 
-def here(sample: Sample) -> Standing:
+def here(sample: Sample) -> MeasuredStanding:
     """Place a sample that can be placed."""
     found = standing(samples.analysis(sample))
     assert found is not None
@@ -49,7 +49,7 @@ def kernel(sample: Sample) -> KernelSummary:
     return found
 
 
-def on(gpu: str, load: Load) -> Place:
+def on(gpu: str, load: Load) -> RoofTimes:
     """Place a load on a GPU with a peak for all of it."""
     found = place(load, gpu_roofs(GPUS[gpu]))
     assert found is not None
@@ -126,7 +126,7 @@ def test_a_missing_type_is_not_predicted() -> None:
 
 def test_a_part_below_one_in_a_hundred_needs_no_peak() -> None:
     """Constants loaded through the fp16 pipe do not prevent a prediction; real fp16 work does."""
-    roofs = Roofs(1e12, {"fp32": 1e13})
+    roofs = GpuRoofs(1e12, {"fp32": 1e13})
     assert place(Load({"fp32": 1e12, "fp16": 9e9}, 1e9), roofs) is not None
     assert place(Load({"fp32": 1e12, "fp16": 2e10}, 1e9), roofs) is None
 

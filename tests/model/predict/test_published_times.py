@@ -15,8 +15,8 @@ from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.published import (
     LONG_S,
-    Attainable,
-    Point,
+    PublishedPoint,
+    PublishedTimes,
     attainable,
     floor_words,
     published_points,
@@ -75,7 +75,7 @@ def test_times_of_data_that_fits_in_l2_have_a_warm_floor_too() -> None:
     assert wrong == []
 
 
-def left_out() -> Iterator[tuple[str, str, list[tuple[Point, Attainable]]]]:
+def left_out() -> Iterator[tuple[str, str, list[tuple[PublishedPoint, PublishedTimes]]]]:
     """Yield each operation and source with its tuned times, and the interval of all other sources for each."""
     points = published_points()
     for operation in (name for operations in KINDS.values() for name in operations):
@@ -187,7 +187,7 @@ def test_one_source_proves_nothing() -> None:
 )
 def test_a_time_is_set_against_both(time_s: float, words: str) -> None:
     """Below the warm floor, below the floor, in the faster half, in the slower half, beyond all."""
-    found = Attainable(low_s=1.1e-3, typical_s=1.5e-3, high_s=2e-3, points=4, sources=("a", "b"))
+    found = PublishedTimes(low_s=1.1e-3, typical_s=1.5e-3, high_s=2e-3, points=4, sources=("a", "b"))
     assert words in time_words(time_s, 1e-3, found, without_dram_s=0.6e-3, clock_hz=2.82e9)
 
 
@@ -205,7 +205,7 @@ def test_a_time_is_set_against_both(time_s: float, words: str) -> None:
 )
 def test_a_time_is_judged_by_floor_and_published_kernels(time_s: float, floor: str, attained: str) -> None:
     """The verdict changes at the time without DRAM, at the floor, at 80 % of its rate, at the median and at 95 %."""
-    found = Attainable(low_s=1.1e-3, typical_s=1.5e-3, high_s=2e-3, points=4, sources=("a", "b"))
+    found = PublishedTimes(low_s=1.1e-3, typical_s=1.5e-3, high_s=2e-3, points=4, sources=("a", "b"))
     rows = compared_times(time_s * 1e9, 1e6, found, 0.6e6)
     assert [(row.name, row.verdict) for row in rows] == [("floor", floor), ("attainable", attained)]
     assert [row.factor for row in rows] == pytest.approx([time_s / 1e-3, time_s / 1.5e-3])

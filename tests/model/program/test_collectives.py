@@ -19,7 +19,7 @@ from rooflens.cli.group import main
 from rooflens.model.program.communication import CollectiveLaunches, Communication, collective_of
 from rooflens.programs import read_programs
 from rooflens.report.data import traces_document, traces_schema_text
-from rooflens.report.program.communication import told
+from rooflens.report.program.communication import collective_words
 
 ROOT = Path(__file__).parents[3]
 TIMELINES = ROOT.parent / "shared" / "outcomes" / "timelines"
@@ -200,7 +200,7 @@ def test_the_operator_and_the_range_around_a_launch_say_what_a_kernel_does_not(t
     assert (old.name, old.size_bytes, old.gpus, old.group, old.are_gpus_assumed) == ("all-gather", 16384, 8, None, True)
     alone = only(tmp_path / "c.json", [title, *comes])
     assert (alone.size_bytes, alone.gpus, alone.bus_bytes_per_s) == (None, None, None)
-    assert told(alone) == "all-gather"
+    assert collective_words(alone) == "all-gather"
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_every_face_says_the_collective_its_bandwidth_and_the_waiting(tmp_path: 
     (program,) = read_programs([trace])
     assert program.communication is not None
     assert program.communication.top is not None
-    assert told(program.communication.top) == "all-to-all of 12.5 MB a call over 8 GPUs: 62.5 of 450 GB/s"
+    assert collective_words(program.communication.top) == "all-to-all of 12.5 MB a call over 8 GPUs: 62.5 of 450 GB/s"
 
 
 def test_names_of_pytorch_and_nccl_lead_to_one_word() -> None:

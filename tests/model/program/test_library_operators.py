@@ -10,7 +10,7 @@ from typing import Any
 from rooflens.model.predict.forecast import work_of
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.sizes import checked_sizes
-from rooflens.model.program.call import Sums, Work, sums_of_step
+from rooflens.model.program.call import RequestSums, Work, sums_of_step
 from rooflens.model.program.operators import OPERATORS, sums_around, work_of_call
 from rooflens.model.program.timeline import Operands
 
@@ -488,10 +488,10 @@ def test_steps_of_servers_are_read() -> None:
         "prompts": sums_of_step("execute_context_2(200)_generation_3(3)"),
         "prompts of SGLang": sums_of_step("step[EXTEND bs=2 toks=200]"),
     } == {
-        ATTENDED: Sums(10, 70, PAIRS),
-        sglang: Sums(10, 70, PAIRS),
-        "prompts": Sums(203, None, prompts),
-        "prompts of SGLang": Sums(200, None, prompts),
+        ATTENDED: RequestSums(10, 70, PAIRS),
+        sglang: RequestSums(10, 70, PAIRS),
+        "prompts": RequestSums(203, None, prompts),
+        "prompts of SGLang": RequestSums(200, None, prompts),
     }
     silent = ("execute_context_0(0)_generation_64(64)", "step[DECODE bs=64]", "execute_new_1_cached_2", "forward", None)
     assert [sums_of_step(one) for one in silent] == [None] * len(silent)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.kernels import make_kernel
 
-from rooflens.model.calibration import RATE_UNITS, Attainable, Rate
+from rooflens.model.calibration import RATE_UNITS, MeasuredRates, Rate
 from rooflens.model.records import LEVELS, Kernel
 from rooflens.model.roofline.attainable import at_clock, attainable_roofs, find_attainable
 from rooflens.model.roofline.datasheets import PEAK_KEYS
@@ -18,12 +18,12 @@ def make_rate(name: str, median: float, sm_clock_hz: float | None = CLOCK_HZ) ->
     return Rate(median, median * 0.99, median * 1.01, RATE_UNITS[name], 20, sm_clock_hz)
 
 
-def make_attainable(medians: dict[str, float] | None = None, **overrides: Any) -> Attainable:
+def make_attainable(medians: dict[str, float] | None = None, **overrides: Any) -> MeasuredRates:
     """Make a calibration of an A100 at 1.5 GHz."""
     medians = medians or {"dram_read": 1.4e12, "dram_copy": 1.3e12, "l2": 4e12, "fp32": 18e12}
     known = {name: make_rate(name, median) for name, median in medians.items()}
     identity = {"gpu": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0", "driver": "580.65.06"}
-    return Attainable(
+    return MeasuredRates(
         **{**identity, "sm_clock_hz": CLOCK_HZ, "measured_unix_s": 1_800_000_000, "rates": known} | overrides
     )
 
@@ -124,7 +124,7 @@ def test_what_was_not_measured_has_no_roof() -> None:
     assert set(attainable_roofs(make_kernel(), make_attainable({"l2": 4e12, "fp64": 9e12}))) == {"l2", "fp64"}
 
 
-def _hopper() -> Attainable:
+def _hopper() -> MeasuredRates:
     rates = {"tensor_bf16": 600e12, "tensor_bf16_wgmma": 800e12, "tensor_fp64": 60e12, "tensor_fp8_wgmma": 1500e12}
     return make_attainable(rates, compute_capability="9.0")
 

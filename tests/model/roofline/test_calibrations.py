@@ -11,7 +11,7 @@ from support.loops import for_all
 from rooflens.errors import InputError
 from rooflens.model.roofline.attainable import at_clock
 from rooflens.model.roofline.calibrations import (
-    Attainable,
+    MeasuredRates,
     Rate,
     attainable_to_json,
     calibrations_folder,
@@ -20,7 +20,7 @@ from rooflens.model.roofline.calibrations import (
     save_attainable,
 )
 
-MEASURED = Attainable(
+MEASURED = MeasuredRates(
     gpu="NVIDIA H200",
     compute_capability="9.0",
     driver="580.65.06",

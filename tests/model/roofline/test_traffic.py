@@ -6,7 +6,7 @@ from support import samples
 from support.kernels import make_kernel
 
 from rooflens.model.roofline.levels import place_levels
-from rooflens.model.roofline.traffic import Flow, Link, Links, Traffic, find_links, find_traffic
+from rooflens.model.roofline.traffic import Flow, Links, Traffic, TrafficLink, find_links, find_traffic
 
 
 def test_shared_memory_asked_and_moved() -> None:
@@ -86,31 +86,31 @@ def links_of(counters: dict[str, float], *, apart: bool = True) -> Links:
 def test_reads_and_writes_are_told_apart() -> None:
     """200 MB in 1 ms are a fifth of 1 TB/s; stores of 4 M sectors are 128 MB; each share is of its direction."""
     links = links_of(MOVED)
-    assert links.dram == Link(Flow(2e8, pytest.approx(0.2)), Flow(1e8, pytest.approx(0.1)))
-    assert links.l2 == Link(Flow(4e8, pytest.approx(0.2)), Flow(1e8, 0.3))
-    assert links.l1 == Link(Flow(8e8, pytest.approx(0.08)), Flow(128e6, None))
-    assert links.smem == Link()
+    assert links.dram == TrafficLink(Flow(2e8, pytest.approx(0.2)), Flow(1e8, pytest.approx(0.1)))
+    assert links.l2 == TrafficLink(Flow(4e8, pytest.approx(0.2)), Flow(1e8, 0.3))
+    assert links.l1 == TrafficLink(Flow(8e8, pytest.approx(0.08)), Flow(128e6, None))
+    assert links.smem == TrafficLink()
 
 
 def test_a_total_stays_a_total() -> None:
     """Bytes without a counted direction are one flow, and no direction is invented."""
     links = links_of({"dram_bytes": 3e8, "dram_bus_peak_bytes_per_s": 1e12, "l2_bytes": 5e8, "l2_write_bytes": 1e8})
-    assert links.dram == Link(both=Flow(3e8, pytest.approx(0.3)))
-    assert links.l2 == Link(both=Flow(5e8, None))
-    assert links.l1 == Link()
+    assert links.dram == TrafficLink(both=Flow(3e8, pytest.approx(0.3)))
+    assert links.l2 == TrafficLink(both=Flow(5e8, None))
+    assert links.l1 == TrafficLink()
 
 
 def test_a_share_alone_is_shown_without_bytes() -> None:
     """A report with only per cents has no bytes, and none are computed."""
     links = links_of({"dram_read_share": 0.4, "dram_write_share": 0.0, "l2_return_share": 0.2})
-    assert links.dram == Link(Flow(None, 0.4), Flow(None, 0.0))
-    assert links.l2 == Link(Flow(None, 0.2), None)
+    assert links.dram == TrafficLink(Flow(None, 0.4), Flow(None, 0.0))
+    assert links.l2 == TrafficLink(Flow(None, 0.2), None)
 
 
 def test_launches_that_differ_have_totals_only() -> None:
     """The counters of a record for several launches are those of one launch: only its levels are sums."""
     links = links_of(MOVED, apart=False)
-    assert links.dram == Link(both=Flow(3e8, pytest.approx(0.3)))
+    assert links.dram == TrafficLink(both=Flow(3e8, pytest.approx(0.3)))
     assert (links.l2.read, links.l2.written) == (None, None)
     assert links.l1.read == Flow(8e8, pytest.approx(0.08))
     assert (links.l1.written, links.l1.both) == (None, None)
@@ -120,4 +120,4 @@ def test_shared_memory_has_loads_and_stores() -> None:
     """Wavefronts of 128 bytes in each direction, if the report counts both."""
     smem = {"l1_shared_data_bytes": 512e3, "smem_static_per_block_bytes": 4096.0}
     links = links_of({**smem, "smem_load_wavefronts": 3000.0, "smem_store_wavefronts": 1000.0})
-    assert links.smem == Link(Flow(384e3, None), Flow(128e3, None))
+    assert links.smem == TrafficLink(Flow(384e3, None), Flow(128e3, None))

@@ -11,7 +11,7 @@ from support.roofs import own_roof
 
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Bottleneck, Level, Limit, Outside, Pipe, Rule
-from rooflens.model.roofline.flops import Flops, Work
+from rooflens.model.roofline.flops import Flops, PipeWork
 from rooflens.model.verdict.limit import find_limit, local_part
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def case(
     """Make a kernel of 10 ms whose fp32 arithmetic takes this long at its peak; None if it is not counted."""
     known = {"duration_ns": 1e7, "dram_bus_peak_bytes_per_s": PEAK, **counters}
     facts = make_case({"dram": 0.5, **(shares or {})}, kernel=make_kernel(known, **kernel))
-    work = () if math_ns is None else (Work("fp32", "fp32", math_ns, "opcode", own_roof(1e9)),)
+    work = () if math_ns is None else (PipeWork("fp32", "fp32", math_ns, "opcode", own_roof(1e9)),)
     return replace(facts, flops=Flops(work, complete=math_ns is not None, flags=frozenset()))
 
 
@@ -212,11 +212,11 @@ def test_traffic_that_says_nothing_gives_way_to_what_is_proven() -> None:
 def test_pipes_work_at_the_same_time() -> None:
     """4 ms of fp32 beside 3 ms of fp64 may take 4 ms: their sum is not a floor."""
     facts = case(4e6, {"dram_bytes": 1e8})
-    double = Work("fp64", "fp64", 3e6, "opcode", own_roof(1e9))
+    double = PipeWork("fp64", "fp64", 3e6, "opcode", own_roof(1e9))
     assert find_limit(replace(facts, flops=replace_work(facts, double))).floor_ns == pytest.approx(4e6)
 
 
-def replace_work(facts: Facts, *more: Work) -> Flops:
+def replace_work(facts: Facts, *more: PipeWork) -> Flops:
     """Add operations to those of a kernel."""
     return Flops((*facts.flops.work, *more), complete=True, flags=frozenset())
 

@@ -36,7 +36,7 @@ from rooflens.model.compare.pairing import Unpaired
 from rooflens.report.comparison.charts import MAX_DRAWN, SEEN_SHARE, sides_spec, waterfall
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.document import MAX_DRAWN_PROGRAMS
-from rooflens.report.comparison.rows import ROWS_ON_PAGE, Program, bar_legend, judgement, programs
+from rooflens.report.comparison.rows import ROWS_ON_PAGE, ComparedProgram, bar_legend, judgement, programs
 from rooflens.report.html.theme import DARK, LIGHT, vega_config
 from rooflens.writing.answers import of_comparison
 
@@ -102,7 +102,7 @@ def spaced(text: str) -> str:
     return re.sub(r"\s+", " ", text)
 
 
-def program(one: Ladder) -> Program:
+def program(one: Ladder) -> ComparedProgram:
     """Number the kernels of one comparison."""
     return programs([one])[0]
 

@@ -11,7 +11,7 @@ from browsing import faults
 from forecasting import SQUARE, plane, row
 
 from rooflens.format import duration
-from rooflens.model.predict.forecast import Row, swept
+from rooflens.model.predict.forecast import ForecastRow, swept
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.report.document import Bars, Chart, Choice, Columns, Facts, Table
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 
-def page_of(*rows: Row) -> str:
+def page_of(*rows: ForecastRow) -> str:
     """Write the page without the bundle, whose code would add words."""
     return of_forecasts(rows).text("html").replace(vega_bundle(), "")
 
 
-def choice_of(*rows: Row) -> Choice:
+def choice_of(*rows: ForecastRow) -> Choice:
     """Return the choices offered to a reader."""
     return next(block for block in forecasts_document(rows) if isinstance(block, Choice))
 

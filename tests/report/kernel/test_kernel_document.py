@@ -22,7 +22,7 @@ from rooflens.report.content import MAX_CARDS, Content, build_content
 from rooflens.report.document import Table, for_text
 from rooflens.report.kernel.document import KernelView, explain, kernel_document
 from rooflens.report.kernel.nvidia import opinion, plain_message
-from rooflens.report.kernel.occupancy import Dot, occupancy_curve
+from rooflens.report.kernel.occupancy import CurveDot, occupancy_curve
 from rooflens.report.kernel.units import busy_units, opcodes, stalls, useful
 from rooflens.report.page.cards import cards
 from rooflens.report.page.kernels import kernels
@@ -267,7 +267,7 @@ def test_occupancy_curves_name_today_and_the_next_step() -> None:
     analysis = with_counters(counters)
     registers, block = map(occupancy_curve, occupancy_curves(replace(analysis.kernel, compute_capability="8.0")))
     assert registers.words.replace("\u00a0", " ") == "40 registers: 75 %; at 32 registers: 100 % (+25)"
-    assert (registers.now, registers.better) == (Dot(28, 15), Dot(23, 0))
+    assert (registers.now, registers.better) == (CurveDot(28, 15), CurveDot(23, 0))
     assert registers.path.startswith("M0 0H23V15H28V")
     assert block.words.replace("\u00a0", " ") == "256 threads: 75 %"
     assert block.better is None

@@ -13,12 +13,12 @@ from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.roofline import picture as picture_module
-from rooflens.report.roofline.picture import SLIDE, Picture, draw_rooflines
+from rooflens.report.roofline.picture import SLIDE, RenderedPicture, draw_rooflines
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def draw(analyses: Sequence[Analysis], *, title: str = "attention", dark: bool = False) -> Picture:
+def draw(analyses: Sequence[Analysis], *, title: str = "attention", dark: bool = False) -> RenderedPicture:
     """Draw the rooflines of a page."""
     return draw_rooflines(
         build_content([samples.report(analyses)], title, default_thresholds()), replace(SLIDE, dark=dark)
@@ -26,7 +26,7 @@ def draw(analyses: Sequence[Analysis], *, title: str = "attention", dark: bool =
 
 
 @pytest.fixture(scope="module")
-def picture() -> Picture:
+def picture() -> RenderedPicture:
     """Draw one kernel of each verdict, once for all tests that need it."""
     return draw(samples.every_verdict())
 
@@ -42,7 +42,7 @@ def on_gpu(analysis: Analysis, gpu: str) -> Analysis:
     return replace(analysis, kernel=replace(analysis.kernel, gpu=gpu))
 
 
-def test_it_shows_what_ran_where_its_roofs_and_its_kernels(picture: Picture) -> None:
+def test_it_shows_what_ran_where_its_roofs_and_its_kernels(picture: RenderedPicture) -> None:
     """The drawing has a title with GPU and clock, axes, roofs with values, and a legend of the verdicts."""
     texts = words(picture.svg)
     assert texts.count("attention, NVIDIA A100-SXM4-40GB, SM 1.41 GHz") == 1
@@ -57,12 +57,12 @@ def test_synthetic_data_is_written_into_the_picture_first() -> None:
     assert any(text.startswith("Synthetic data: long") for text in words(draw(synthetic, title="long" * 100).svg))
 
 
-def test_the_same_data_make_the_same_drawing(picture: Picture) -> None:
+def test_the_same_data_make_the_same_drawing(picture: RenderedPicture) -> None:
     """A drawing does not depend on earlier drawings, so that it can be kept under version control."""
     assert draw(samples.every_verdict()).svg == picture.svg
 
 
-def test_a_png_is_twice_as_large_as_its_svg(picture: Picture) -> None:
+def test_a_png_is_twice_as_large_as_its_svg(picture: RenderedPicture) -> None:
     """The PNG has two pixels for each of the drawing, for dense screens."""
     root = ET.fromstring(picture.svg)  # noqa: S314 - our own drawing
     pixels = picture.png()
@@ -86,7 +86,7 @@ def test_several_gpus_stand_below_one_another(monkeypatch: pytest.MonkeyPatch) -
     assert bottoms[-1] == float(root.attrib["height"])
     assert len(set(clips)) == len(clips)
     assert stack.notes == ("the picture shows 2 of 3 GPUs: give fewer reports to see the others",)
-    assert Picture(stack.svg).png().startswith(b"\x89PNG")
+    assert RenderedPicture(stack.svg).png().startswith(b"\x89PNG")
 
 
 def test_a_gpu_without_a_place_is_named() -> None:

@@ -24,7 +24,7 @@ from rooflens.report.plane.geometry import Boxes
 from rooflens.report.plane.names import short_names
 from rooflens.report.plane.viewport import SIZES as VIEWS
 from rooflens.report.plane.viewport import Sheet
-from rooflens.report.roofline.selection import ghost_place, own_boxes, shown_at, steady_boxes
+from rooflens.report.roofline.selection import ghost_place, picked_boxes, shown_at, steady_boxes
 
 SIZES = ((740, 440), (800, 440), (560, 440), (270, 320))
 LEVELS = ("own", "dram", "l2", "l1", "smem", "all")
@@ -148,7 +148,7 @@ def test_words_at_a_ghost_are_over_nothing_of_their_kernel() -> None:
     for level, size in product(plane.choices, VIEWS):
         view = Sheet(plane.x_domain(level), plane.y_domain(level), size.width_px, size.height_px)
         for point, without in zip(*(shown_at(one.points, level) for one in (plane, bare)), strict=True):
-            boxes = Boxes(own_boxes(bare, without, view=view, level=level))
+            boxes = Boxes(picked_boxes(bare, without, view=view, level=level))
             own = [one for one in plane.points if one.launch.key == point.launch.key]
             steady = steady_boxes(plane, point, own, view, level)
             found = [place for move in point.launch.gains if (place := ghost_place(plane, point, move, view, steady))]

@@ -8,7 +8,7 @@ from support import samples
 from support.kernels import make_kernel
 
 from rooflens.model.records import Analysis
-from rooflens.report.words.ruled_out import hardly_one, not_measured, ruled_out, symptoms
+from rooflens.report.words.ruled_out import minor_causes, not_measured, ruled_out, symptoms
 
 
 def _analysis(counters: dict[str, float]) -> Analysis:
@@ -21,7 +21,7 @@ def test_a_cause_is_ruled_out_where_there_is_next_to_nothing_of_it(lanes: float,
     one = _analysis({"threads_per_inst": lanes})
     words = f"divergence ({lanes:.1f} of 32 lanes active)"
     assert (words in ruled_out(one)) is is_out
-    assert (words in hardly_one(one)) is not is_out
+    assert (words in minor_causes(one)) is not is_out
 
 
 def test_what_nobody_measured_is_named_and_not_ruled_out() -> None:
@@ -41,4 +41,4 @@ def test_a_long_wait_for_a_busy_unit_is_its_symptom(bound: str, part: float, *, 
     one = replace(base, kernel=kernel, findings=(), verdict=replace(base.verdict, bound=bound))
     said = "waits for global memory"
     assert [words.startswith(said) for words in symptoms(one)] == [True] * is_one
-    assert any(words.startswith(said) for words in hardly_one(one)) is not is_one
+    assert any(words.startswith(said) for words in minor_causes(one)) is not is_one

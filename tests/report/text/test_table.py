@@ -28,7 +28,7 @@ from rooflens.report.document import (
     for_text,
     spans,
 )
-from rooflens.report.overview.document import Asked, overview
+from rooflens.report.overview.document import OverviewRequest, overview
 from rooflens.report.overview.kernels import LEGEND, kernels_document
 from rooflens.report.overview.steps import caveat_lines
 from rooflens.report.writers.terminal import to_terminal
@@ -62,7 +62,7 @@ def content_of(analyses: Sequence[Analysis]) -> Content:
 
 def said(analyses: Sequence[Analysis], place: Sequence[str] = ()) -> list[str]:
     """Return what a terminal says to do first, and the command below that, as text."""
-    shown = overview(content_of(analyses), "terminal", Asked(place=tuple(place)))
+    shown = overview(content_of(analyses), "terminal", OverviewRequest(place=tuple(place)))
     at = next((at for at, block in enumerate(shown) if isinstance(block, Opportunities)), None)
     if at is None:
         return []
@@ -232,7 +232,7 @@ def test_a_name_cannot_steer_the_terminal() -> None:
         moves=(Move("move\x1b[2J", "pad", "x", finding.where),),
         cause="\x1b",
     )
-    text = to_terminal(overview(content_of([hostile]), "terminal", Asked(place=("\x1b[1m.ncu-rep",))), 200)
+    text = to_terminal(overview(content_of([hostile]), "terminal", OverviewRequest(place=("\x1b[1m.ncu-rep",))), 200)
     assert "\x1b" not in text
     assert "\x07" not in text
     assert "Move?[2J (?]0;x?.cu:3)" in text

@@ -44,7 +44,7 @@ def block(place: int, group: KernelSummary, page: Content) -> Document:
             (f"{place}. ", code(short_name(group.shown)), *on, *in_report(group, page.runs), f": {plain(takes(group))}")
         ),
         paragraph(f"{plain(summary_head(group), SENTENCE_WIDTH)} {fmt.sentence_case(sure)}."),
-        bullets([*_lines(group)]),
+        bullets([*_kernel_lines(group)]),
     )
 
 
@@ -61,13 +61,13 @@ def in_report(group: KernelSummary, reports: Sized) -> tuple[str | Span, ...]:
     return (" in ", code(file_of(group.analysis.kernel.source))) if len(reports) > 1 else ()
 
 
-def _lines(group: KernelSummary) -> Iterator[Words]:
+def _kernel_lines(group: KernelSummary) -> Iterator[Words]:
     analysis = group.analysis
     if numbers := _two_numbers(group):
         yield plain(numbers)
     if busy := shares_words(analysis):
         yield f"shares: {plain(busy)}"
-    if why := [_finding(finding, analysis) for finding in islice(costing(analysis), FINDINGS_SHOWN)]:
+    if why := [_finding_digest(finding, analysis) for finding in islice(costing(analysis), FINDINGS_SHOWN)]:
         yield f"why: {'; '.join(why)}"
     if analysis.verdict.advice:
         yield f"try: {fitted(best_move(analysis), MOVE_WIDTH)}"
@@ -109,7 +109,7 @@ def shares_words(analysis: Analysis) -> str:
     return ", ".join([*words, *([f"occupancy {fmt.percent(min(1.0, occupancy))}"] if occupancy is not None else [])])
 
 
-def _finding(finding: Finding, analysis: Analysis) -> str:
+def _finding_digest(finding: Finding, analysis: Analysis) -> str:
     """Name a finding with its gain and the numbers that fit whole; the first move gives its own numbers."""
     said = shown(finding, analysis.kernel.inside)
     if finding.move == best_move(analysis):

@@ -56,17 +56,17 @@ def digest(
     limit_bytes = max(max_tokens, LEAST_TOKENS) * BYTES_PER_TOKEN
     kernels = opportunities(page.kernels)
     first = [row(1, kernels[0], page)] if kernels else []
-    least_bytes = sum(map(_size, first)) + _CUT_BYTES
+    least_bytes = sum(map(_markdown_bytes, first)) + _CUT_BYTES
     head = _head(page, min(limit_bytes // 2, limit_bytes - least_bytes))
-    has_room = _size(head) + least_bytes + _READING_BYTES <= limit_bytes
-    room_bytes = limit_bytes - _size(head) - (_READING_BYTES if has_room else 0) - _CUT_BYTES
-    blocks, rows = _shown(page, kernels[:top], room_bytes)
+    has_room = _markdown_bytes(head) + least_bytes + _READING_BYTES <= limit_bytes
+    room_bytes = limit_bytes - _markdown_bytes(head) - (_READING_BYTES if has_room else 0) - _CUT_BYTES
+    blocks, rows = _shown_kernels(page, kernels[:top], room_bytes)
     rows = rows if blocks or rows else first
     shown = len(blocks) + len(rows)
     named = (verdict_words(one.analysis) for one in kernels[len(blocks) : shown])
     marks = f" {MARKS}." if any(map(is_marked, named)) else ""
     reading = (paragraph(f"{_READING}{marks}"),) if shown and has_room else ()
-    lines = (*_cut(page, kernels[shown:], limit_bytes // BYTES_PER_TOKEN, top), *reading)
+    lines = (*_left_out(page, kernels[shown:], limit_bytes // BYTES_PER_TOKEN, top), *reading)
     parts = (*head, *chain.from_iterable(blocks), *chain.from_iterable(rows), *lines)
     return f"{to_markdown(parts)}\n"
 
@@ -76,7 +76,7 @@ def tokens_of(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
 
 
-def _size(blocks: Document) -> int:
+def _markdown_bytes(blocks: Document) -> int:
     """Return the bytes of a part with the empty line after it."""
     return len(to_markdown(blocks).encode("utf-8", "replace")) + 2
 
@@ -91,9 +91,9 @@ def _head(page: Content, most_bytes: int) -> Document:
     """Say what ran, where, and what comes first, in as many parts as fit."""
     kept: Document = (Heading(code(fmt.cut_middle(page.title, _TITLE_WIDTH)), 1),)
     parts = (*overview(page, "digest"), *map(paragraph, _not_counted(page)))
-    for part in map(_plain, parts):
+    for part in map(_plain_block, parts):
         more = (*kept, part)
-        if _size(more) > most_bytes:
+        if _markdown_bytes(more) > most_bytes:
             break
         kept = more
     return kept
@@ -107,7 +107,7 @@ def _not_counted(page: Content) -> Iterator[Words]:
     yield from unread_lines(page)
 
 
-def _plain(block: Block) -> Block:
+def _plain_block(block: Block) -> Block:
     """Write a part of the overview without what Markdown escapes, each line cut to a width."""
     if not isinstance(block, Paragraph):
         return block
@@ -121,33 +121,35 @@ def _bare(span: Span) -> Span:
     return Span(plain(span.text.replace(" \u00b7 ", ", "), _LINE_WIDTH))
 
 
-def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[Document], list[Document]]:
+def _shown_kernels(
+    page: Content, kernels: Sequence[KernelSummary], room_bytes: int
+) -> tuple[list[Document], list[Document]]:
     """Show as many kernels as fit: the important ones as a block each, the next ones as a line each."""
     blocks: list[Document] = []
     worth = {group.key for group in worth_a_line(kernels)}
     last = max((place for place, group in enumerate(kernels, start=1) if group.key in worth), default=0)
     for group in kernels[:last]:
         made = block(len(blocks) + 1, group, page)
-        later = _rows(page, kernels, len(blocks) + 1, int(room_bytes * ROWS_PART))
-        if _size(made) + sum(map(_size, later)) > room_bytes:
+        later = _next_rows(page, kernels, len(blocks) + 1, int(room_bytes * ROWS_PART))
+        if _markdown_bytes(made) + sum(map(_markdown_bytes, later)) > room_bytes:
             break
         blocks.append(made)
-        room_bytes -= _size(made)
-    return blocks, _rows(page, kernels, len(blocks), room_bytes)
+        room_bytes -= _markdown_bytes(made)
+    return blocks, _next_rows(page, kernels, len(blocks), room_bytes)
 
 
-def _rows(page: Content, kernels: Sequence[KernelSummary], start: int, room_bytes: int) -> list[Document]:
+def _next_rows(page: Content, kernels: Sequence[KernelSummary], start: int, room_bytes: int) -> list[Document]:
     rows: list[Document] = []
     for place in range(start, len(kernels)):
         made = row(place + 1, kernels[place], page)
-        room_bytes -= _size(made)
+        room_bytes -= _markdown_bytes(made)
         if room_bytes < 0:
             break
         rows.append(made)
     return rows
 
 
-def _cut(page: Content, left: Sequence[KernelSummary], tokens: int, top: int | None) -> Document:
+def _left_out(page: Content, left: Sequence[KernelSummary], tokens: int, top: int | None) -> Document:
     """Say how much was left out, if anything; versions of a program have no common time."""
     if not left:
         return ()

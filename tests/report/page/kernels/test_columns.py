@@ -11,7 +11,7 @@ from rooflens.model.records import Analysis, Gain, Limit, Move
 from rooflens.model.summary import KernelSummary
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.kernels import Cell, columns, filled, time_parts, written
+from rooflens.report.page.kernels import ValueCell, columns, filled, time_parts, written
 
 
 def launch(duration_us: float, dram_bytes: float, flop: float, **counters: float) -> Analysis:
@@ -20,7 +20,7 @@ def launch(duration_us: float, dram_bytes: float, flop: float, **counters: float
     return replace(made, kernel=replace(made.kernel, counters={**made.kernel.counters, **counters}))
 
 
-def row(*analyses: Analysis) -> dict[str, Cell]:
+def row(*analyses: Analysis) -> dict[str, ValueCell]:
     """Read the cells of the first kernel of a page of these launches."""
     content = build_content([samples.report(analyses)], "test", default_thresholds())
     offered = columns(gpus=1, reports=1)
