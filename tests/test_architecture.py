@@ -243,10 +243,8 @@ def test_only_the_report_has_templates() -> None:
     """All other pages come from a document through the single writer, and no script contains a model's number."""
     assets = PACKAGE / "report" / "assets"
     assert sorted(file.relative_to(assets).as_posix() for file in assets.rglob("*.html")) == [
-        *("report/figures.html", "report/kernels.html", "report/kernels_table.html", "report/page.html"),
-        "report/sweeps.html",
-        *("shared/blocks.html", "shared/choice.html", "shared/frame.html", "shared/notebook.html"),
-        *("shared/several.html", "shared/timeline.html"),
+        *("report/figures.html", "report/kernels.html", "report/page.html", "report/sweeps.html"),
+        *("shared/blocks.html", "shared/frame.html"),
     ]
     assert {file.name for file in (assets / "shared").glob("*.js")} == {
         *("charts.js", "choice.js", "copy.js", "reveal.js", "share.js", "state.js", "theme.js")

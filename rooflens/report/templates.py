@@ -71,9 +71,7 @@ def write_document(document: Document, room: blocks.Room) -> Markup:
 
 def write_keys(*, filters: bool, lanes: bool) -> Markup:
     """Write what keys do on a page that has filters, or lanes."""
-    if not (filters or lanes):
-        return Markup()
-    return Markup(_beside("shared/timeline").keys(filters, lanes))  # noqa: S704 -- autoescaped
+    return Markup(_macros().keys(filters, lanes))  # noqa: S704 -- autoescaped
 
 
 def write_for_notebook(answer: Words, first: Opportunities | None, notes: Sequence[str], picture: str = "") -> Markup:
@@ -85,12 +83,12 @@ def write_for_notebook(answer: Words, first: Opportunities | None, notes: Sequen
         notes: Lines below it.
         picture: An SVG beside it, in base64; empty for none.
     """
-    return Markup(_beside("shared/notebook").in_notebook(answer, first, notes, picture))  # noqa: S704 -- autoescaped
+    return Markup(_macros().in_notebook(answer, first, notes, picture))  # noqa: S704 -- autoescaped
 
 
 def write_frame(page: str, height_px: int) -> Markup:
     """Write a page as a frame of another one: it has its own origin, and can reach nothing around it."""
-    return Markup(_beside("shared/notebook").frame(escape(page), height_px))  # noqa: S704 -- autoescaped
+    return Markup(_macros().frame(escape(page), height_px))  # noqa: S704 -- autoescaped
 
 
 def write_words(words: Words) -> Markup:
@@ -155,19 +153,12 @@ def _macros() -> Any:
     return module
 
 
-def _beside(name: str) -> Any:
-    """Load the macros of what few pages have."""
-    _macros()
-    return _environment().get_template(f"{name}.html").module
-
-
 @cache
 def _environment() -> Environment:
     """Make the template environment, with the page's words and number formats as filters."""
     environment = Environment(
         loader=PackageLoader("rooflens.report", "assets"),
         autoescape=True,
-        auto_reload=False,
         optimized=False,  # to look for constants to fold takes longer than they do
         undefined=StrictUndefined,
         extensions=[_Dense],
