@@ -45,7 +45,8 @@ _COLLECTIVE_COLUMNS = (
 def collective_words(collective: CollectiveLaunches) -> str:
     """Say what is sent and how fast: `all-to-all of 289 MB a call over 8 GPUs: 43.3 of 300 GB/s`."""
     size = f" of {si(collective.size_bytes, 'B')} a call" if collective.size_bytes else ""
-    gpus = f" over {count(collective.gpus, 'GPU')}" if collective.gpus else ""
+    most = "at most " if collective.are_gpus_assumed else ""
+    gpus = f" over {most}{count(collective.gpus, 'GPU')}" if collective.gpus else ""
     rate = collective.bus_bytes_per_s
     name = cut(collective.name)
     if rate is None:

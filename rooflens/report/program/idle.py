@@ -95,6 +95,11 @@ def step_name(program: Program, index: int) -> str:
     return cut(name) if name and any(letter.isdecimal() for letter in name) else f"step {index}"
 
 
+def host_did(kind: IdleKind) -> str:
+    """Say what the host did in a gap: `the host launched late`."""
+    return f"the host: {_HOST_DID[kind]}" if kind == "unknown" else f"the host {_HOST_DID[kind]}"
+
+
 def gap_place(program: Program, gap: Gap) -> tuple[str | Span, ...]:
     """Say where a gap is: when it begins in its step, and what it is before."""
     if gap.step is None or gap.into_step_ns is None:

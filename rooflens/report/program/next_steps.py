@@ -17,7 +17,7 @@ from rooflens.model.program.timeline import NSYS
 from rooflens.report.document import Block, Bullets, Heading, Item, Paragraph, Span, Words, code, spans, strong
 from rooflens.report.document import joined as joined_words
 from rooflens.report.program.communication import collective_words
-from rooflens.report.program.idle import IDLE_BECAUSE, gap_place, gaps_of, where_of
+from rooflens.report.program.idle import IDLE_BECAUSE, gap_place, gaps_of, host_did, where_of
 from rooflens.report.program.parts import copied
 from rooflens.report.program.words import LEAST_PART, LONGEST, cut, file_name
 
@@ -146,7 +146,8 @@ def _idle_step(whole: Joined) -> Advice | None:
         sentences.append((f"{'for' if not sentences else 'For'} {duration(time_ns)} {IDLE_BECAUSE[kind]}", *advice))
     for program, gap in gaps_of(whole)[:1]:
         of = (" in ", code(cut(file_name(program)))) if len(whole.programs) > 1 else ()
-        sentences.append((f"Longest gap: {duration(gap.gap_ns)}", *of, ", ", *gap_place(program, gap)))
+        did = f"Longest gap: {duration(gap.gap_ns)} ({host_did(gap.kind)})"
+        sentences.append((did, *of, ", ", *gap_place(program, gap)))
     return Advice(whole.share("idle"), joined_words(". ", sentences)) if sentences else None
 
 
@@ -191,7 +192,8 @@ def _busy_host(whole: Joined, _: Idle) -> Words:
 
 def _queued(whole: Joined, idle: Idle) -> Words:
     if idle.longest_ns < NEXT_NS:
-        short = f"{count(idle.count, 'gap')} of {duration(idle.longest_ns)} at most"
+        most = "most in " if any(one.kind == idle.kind and one is not idle for one in whole.idle) else ""
+        short = f"{most}{count(idle.count, 'gap')} of {duration(idle.longest_ns)} at most"
         return f" ({short}). Fewer kernels leave fewer gaps: fuse, or capture the step as a CUDA graph"
     if any(program.may_be_sample for program in whole.programs):
         return ", and nothing recorded ran. Record whole steps: the trace may lack what ran then"
@@ -243,6 +245,8 @@ def _copies_step(whole: Joined) -> Advice | None:
         advice = "Pin the host's memory and copy with `non_blocking=True`"
     elif "DtoD" in (top.name or ""):
         advice = "Write results where they are needed, and leave `contiguous()` and `clone()` out"
+    elif 2 * whole.parts.copies_ns < sum(one.time_ns for one in whole.copies):
+        advice = "Most copies run beside kernels already"
     else:
         advice = "Copy the next batch on a stream of its own, while kernels run"
     return Advice(whole.share("copies"), f"{copied(top)}. {advice}")

@@ -119,6 +119,8 @@ def _saving(whole: Joined) -> str:
 
 def _idle_headline(whole: Joined) -> str:
     head = f"GPU idle {percent(whole.share('idle'))} of {duration(whole.parts.wall_ns)}"
+    if any(program.may_be_sample for program in whole.programs):
+        return f"{head}, or not recorded: the trace may be a sample"
     kind, time_ns = next(iter(whole.parts.idle_by_kind.items()))
     if time_ns >= _NEARLY_ALL * whole.parts.idle_ns:
         return f"{head}: {IDLE_BECAUSE[kind]}"

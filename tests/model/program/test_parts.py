@@ -212,7 +212,7 @@ def test_the_longest_gaps_say_where_they_are_and_what_the_host_did(tmp_path: Pat
     assert (gap.kind, gap.code, gap.before) == ("host", "train.py:31", "last")
     shown = CliRunner().invoke(main, [str(trace)]).stdout
     assert "most in train.py:31 (900 µs in 1 gap)" in shown
-    assert "Longest gap: 900 µs, 500 µs into ProfilerStep#9, before last" in shown
+    assert "Longest gap: 900 µs (the host launched late), 500 µs into ProfilerStep#9, before last" in shown
     assert "3 steps, median 400 µs, 400 µs to 1.45 ms; slowest ProfilerStep#9: 900 µs more idle." in shown
 
 
