@@ -305,7 +305,7 @@ def targets_of(line: CommandLine) -> list[Target]:
 
 
 def _refuse_script(line: CommandLine, command: Sequence[str]) -> None:
-    """Refuse a program given as a workload, and a Python script that the system cannot start.
+    """Refuse a path where a workload's name is expected, and a Python script without `python` before it.
 
     Raises:
         UsageError: The name is such a program or script.

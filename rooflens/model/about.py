@@ -161,7 +161,7 @@ _PHRASES = (
 
 
 def find_word(name: str) -> tuple[str, Word] | None:
-    """Return a word of the subject by any of its spellings; None if there is none, or an item has that name."""
+    """Return the glossary's entry for a word in any spelling; None without one, or if an item has that name."""
     asked = _compared_name(name)
     found = ((word, one) for word, one in words().items() if asked in map(_compared_name, (word, *one.also)))
     phrases = ((word, words()[word]) for phrase, word in _PHRASES if re.fullmatch(phrase, asked))

@@ -141,7 +141,7 @@ def opportunities(kernels: Sequence[KernelSummary], *, opening: bool = False) ->
 
 
 def _rows_by_move(rows: Sequence[KernelSummary]) -> list[KernelSummary]:
-    """Make one row of kernels of a report whose first moves are the same, from `_LEAST_ALIKE` of them on."""
+    """Merge kernels of a report with the same first move into one row, if they are at least `_LEAST_ALIKE`."""
     alike: defaultdict[tuple[object, ...], list[KernelSummary]] = defaultdict(list)
     for row in rows:
         alike[_move_of_peers(row) or (row.key,)].append(row)

@@ -71,7 +71,7 @@ def _metric_objects(item: object, name: str, depth: int) -> Iterator[tuple[str, 
 
 
 def _add_value(kernel: ExportedKernel, metric: str, value: object) -> None:
-    """Add a value given as a number, a string with a number, an object with a value, or a word."""
+    """Give a kernel a metric's value, which is a number, a string with a number, an object with a value, or a word."""
     if isinstance(value, dict):
         value = next((value[key] for key in _VALUES if key in value), None)
     if isinstance(value, bool) or value is None:

@@ -387,7 +387,7 @@ class _TextReader:
         self._section, self._section_has_body, self._before = name, False, []
 
     def _content(self, line: str, bare: str) -> list[list[str]]:
-        """Take a line of a table or of a rule's text."""
+        """Read a line of a table or of a rule's text; return the rule that it ends."""
         if self._kernel is None and not self._is_bare:
             return []
         line = line.rstrip()

@@ -47,7 +47,7 @@ class _Around(NamedTuple):
 
 
 class _Origins:
-    """What the host had open at some moments, in columns by the place of the moment.
+    """What the host had open at given moments: in each column, item i is of moment i.
 
     Attributes:
         operators: The innermost operator; `NONE` where there is none.
@@ -55,7 +55,7 @@ class _Origins:
         generated: The innermost file that a compiler wrote.
         modules: The innermost module.
         lines: File and line of the innermost function that is neither PyTorch's nor Python's.
-        collectives: Index of what the innermost operator says that it communicates, else the range; `NONE`.
+        collectives: Index of the collective that the innermost operator names, else that the range names; else `NONE`.
     """
 
     def __init__(

@@ -848,7 +848,7 @@ def works_by_atomics(facts: Facts) -> bool:
 
 
 def _serialised_in_l2(facts: Facts) -> FindingDraft | None:
-    """Say that atomics may queue up, where none were counted: all SMs have work, and only L2 is at work for them.
+    """Suspect that atomics queue up where they were not counted: all SMs have work, and of the units only L2 is busy.
 
     What is loaded or stored passes L1 as well, and what misses L2 goes to DRAM.
     """

@@ -187,7 +187,7 @@ class RowSteps:
 
     @classmethod
     def summed(cls, rows: Sequence[RowSteps | None]) -> RowSteps | None:
-        """Sum up rows of one program, or of ranks with as many steps; None if there are none, or not as many."""
+        """Sum up rows of one program or of its ranks, step by step; None without rows, or if steps differ in number."""
         own = [one for one in rows if one is not None]
         if len({len(one.times_ns) for one in own}) != 1:
             return None

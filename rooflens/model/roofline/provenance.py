@@ -29,7 +29,7 @@ class Sources(Struct, frozen=True):
 
 
 def _roof_words(roof: Roof | None) -> str | None:
-    """Say what a roof is made of, and what it holds for where it is not the run itself."""
+    """Say where a roof comes from and, unless this run measured it, at which clock it holds."""
     if roof is None or not roof.of:
         return None
     clock = "scaled to the profiled clock" if roof.clock == "profiled" else "at its rated clock"

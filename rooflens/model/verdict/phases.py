@@ -40,7 +40,7 @@ def find_phases(series: Series | None) -> Phases | None:
 
 
 def _plateau(share: Sequence[float]) -> tuple[int, int] | None:
-    """Find the longest stretch near the level that a tenth of the samples reach: its first sample, and its end."""
+    """Find the longest stretch of samples near their 90th percentile; return its first sample and its end, excluded."""
     from statistics import quantiles  # noqa: PLC0415 - as above
 
     limits = default_thresholds()

@@ -182,8 +182,8 @@ def _holds_results(facts: Facts) -> bool:
 def is_large_tile(facts: Facts) -> bool:
     """Return whether a kernel fills an SM by its tile, so that more warps would take away what makes it fast.
 
-    Not so where one block more costs next to nothing in registers, nor where neither a unit nor a wait was measured:
-    nothing else can be said of such a kernel.
+    False if one more block per SM needs hardly any further registers, and if neither a unit nor a wait was measured:
+    then warps are all there is advice about.
     """
     does, threads = facts.does, facts.counter("block_size") or 0.0
     registers = does.registers or 0.0

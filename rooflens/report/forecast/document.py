@@ -305,7 +305,7 @@ def _part_row(part: Forecast, whole: Forecast) -> tuple[Words, ...]:
 
 
 def _planes(rows: Sequence[ForecastRow], places: Sequence[Mapping[int, str]]) -> dict[int, Chart]:
-    """Draw the rows that are fastest at the last size, by their number; all planes share their axes."""
+    """Draw a roofline of each of the rows that are fastest at the last size, by the row's number; they share axes."""
     drawable = [i for i, row in enumerate(rows) if any(part.flop for _, one in row.steps for part in (one, *one.parts))]
     drawn = sorted(drawable, key=lambda i: _last_floor_s(rows[i]))[:MAX_PLANES]
 

@@ -28,7 +28,7 @@ class CurveDot(Struct, frozen=True):
 
 
 class OccupancyCurve(Struct, frozen=True):
-    """One curve, from none of its property to the most there can be, and from 100 % down to 0.
+    """How occupancy falls while one property of the launch, such as registers, grows from 0 to its maximum.
 
     Attributes:
         path: Its steps.

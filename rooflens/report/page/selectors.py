@@ -82,7 +82,7 @@ class Chip(Struct, frozen=True):
 
 
 class Places(Struct, frozen=True):
-    """Where each list is placed: next to the links, next to the verdicts, or under a button of its own."""
+    """Where a page puts each list to choose from: next to its links, next to the verdicts, or under a button."""
 
     above: Sequence[Picker]
     beside: Sequence[Picker]

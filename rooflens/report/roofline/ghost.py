@@ -73,7 +73,7 @@ def _sheets(plane: Plane) -> dict[str, list[Sheet]]:
 
 
 def _steady(plane: Plane, point: Point, points: Sequence[Point], sheets: dict[str, list[Sheet]]) -> _Steady:
-    """Make the boxes at each level where a point is shown, at each size: they are the same for all moves."""
+    """Make the boxes that labels keep clear of, at each level and size of the drawing: no move changes them."""
     if not point.launch.gains:
         return {}
     levels = [level for level in plane.choices if level == point.level or (point.nearest and level in {ALL, OWN})]

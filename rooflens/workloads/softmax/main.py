@@ -16,7 +16,7 @@ TOLERANCE = {"bf16": 5e-3}
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxInputs:
-    """Rows of rows x width."""
+    """The input, `rows` x `width`: softmax is taken of each row."""
 
     rows: torch.Tensor
 
