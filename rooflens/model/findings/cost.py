@@ -42,7 +42,7 @@ class Waste(Struct, frozen=True):
 
     @property
     def bears_on(self) -> frozenset[str]:
-        """Return the units that the waste keeps busy, for `Found.bears_on`."""
+        """Return the units that the waste keeps busy, for `FindingDraft.bears_on`."""
         return frozenset(self.parts) | (frozenset({LATENCY}) if self.stalls else frozenset())
 
 
