@@ -13,7 +13,7 @@ PLACES = {
     "x faster": "report/words/change.py",
     "not compared, ": "report/words/change.py",
     "no change beyond noise": "report/words/change.py",
-    "undoing it: ": "model/compare/findings.py",
+    "undoing it: ": "report/words/change.py",
     "-bound from ": "report/words/forecast.py",
     "tuned kernels take ": "model/predict/published.py",
 }

@@ -23,7 +23,7 @@ from rooflens.cli.console import say
 from rooflens.cli.usage import examples
 from rooflens.errors import EnvironmentMissingError, RooflensError, lacking_package
 
-_DRAWS = ("rooflens.report.page.page", "google.protobuf.message")
+_DRAWS = ("rooflens.report.page.page", "altair", "google.protobuf.message")
 """Packages that `report` needs for a page and its table."""
 
 

@@ -179,7 +179,7 @@ def test_show_all_and_the_card_stand_beside_the_isolated_name(same_page: Callabl
     opened = Opened(same_page(placed()))
     opened.choose(k="k1")
     line = opened.page.locator("#isolated")
-    assert "Compute-bound at the bf16 tensor pipe" in line.inner_text()
+    assert "Compute-bound by tensor bf16" in line.inner_text()
     line.get_by_role("link").click()
     opened.page.wait_for_selector("#k1[open]")
     assert opened.state("k") == "k1"
