@@ -128,7 +128,7 @@ def _measure(workload: Workload, case: Case, options: argparse.Namespace) -> Mea
         load_program(workload),
         case.toy if options.toy else case.parameters,
         case.dtype,
-        torch_measure.Plan(
+        torch_measure.MeasurePlan(
             device,
             options.iterations,
             profiled=options.timing == "profiler",

@@ -49,7 +49,7 @@ def _pairs(ladder: Ladder) -> Iterator[tuple[Rung, Rung, Ladder]]:
         for rung in ladder.rungs:
             if rung is not known[0] and not rung.library:
                 told = None if rung.apart else rung.work
-                yield known[0], rung, pair_of("", (known[0].side, rung.side), told=told)
+                yield known[0], rung, pair_of("", (known[0].side, rung.side), work=told)
 
 
 def test_a_pair_is_compared_where_its_ladder_compares_it(ladders: list[Ladder]) -> None:
