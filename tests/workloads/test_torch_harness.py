@@ -50,7 +50,7 @@ def test_unknown_names_are_usage_errors(
 class _Measure(ModuleType):
     """A stand-in for `torch_measure`: batch_1 does not fit into memory, batch_32 has a wrong result."""
 
-    Plan = staticmethod(lambda *_, **__: None)
+    MeasurePlan = staticmethod(lambda *_, **__: None)
 
     @staticmethod
     def find_device(name: str, _: str) -> str:
