@@ -92,7 +92,7 @@ for name in ("nn", "nn.functional", "nn.attention"):
 nn = sys.modules["torch.nn"]; nn.functional = sys.modules["torch.nn.functional"]
 
 @dataclasses.dataclass
-class Plan:
+class MeasurePlan:
     device: str
     iterations: int
     profiled: bool
@@ -120,7 +120,7 @@ def measure(program, parameters, dtype, plan):
 
 measuring = types.ModuleType("rooflens.workloads.torch_measure")
 measuring.find_device = lambda name, dtype: name
-measuring.Plan, measuring.measure, measuring.WARM_UP_RUNS = Plan, measure, 3
+measuring.MeasurePlan, measuring.measure, measuring.WARM_UP_RUNS = MeasurePlan, measure, 3
 sys.modules[measuring.__name__] = measuring
 '''
 

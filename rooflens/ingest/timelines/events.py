@@ -46,6 +46,8 @@ _SLICE_CHARACTERS = 1 << 17
 """Events decoded at once, in characters: those beside what the typed decoder refuses are decoded one at a time."""
 _TRIES = 32
 """Most commas looked at for one between two events."""
+_LONG_CHARACTERS = 1 << 20
+"""A value in so much text is decoded with a call of Python's for each object, where a signal can end it."""
 _LONGEST_CUT = 10
 """Errors this close to the end of the text may be due to the end: `-Infinity` has nine characters."""
 
@@ -169,6 +171,7 @@ class _TraceText:
         self._held = ""  # the start of an escape sequence
         self._decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
         self._parse = json.JSONDecoder(parse_float=str, strict=False).raw_decode
+        self._parse_long = json.JSONDecoder(parse_float=str, strict=False, object_hook=lambda found: found).raw_decode
         self._text = ""
         self._start = 0  # of the text that was not taken yet
         self._at = 0
@@ -217,7 +220,8 @@ class _TraceText:
         """
         while True:
             try:
-                value, end = self._parse(self._text, self._at)
+                parse = self._parse if len(self._text) - self._at < _LONG_CHARACTERS else self._parse_long
+                value, end = parse(self._text, self._at)
             except json.JSONDecodeError as error:
                 if not self._mends and error.msg.startswith("Invalid \\"):
                     self._mends = True
