@@ -12,9 +12,9 @@ from rooflens.errors import EnvironmentMissingError
 from rooflens.ingest.cubin.budget import CodeBudget
 from rooflens.ingest.cubin.decoding import decode
 from rooflens.ingest.cubin.elf import Cubin
-from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES
 from rooflens.ingest.cubin.mbarriers import with_mbarriers
 from rooflens.model.inside.code import MachineCode
+from rooflens.model.inside.instruction import INSTRUCTION_BYTES
 from rooflens.model.inside.look import look_inside
 from rooflens.model.records import Anatomy, Inside
 from rooflens.workloads.build import FLAGS, find_compiler

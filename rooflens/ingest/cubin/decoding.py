@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES, is_constant_load
-from rooflens.model.inside.instruction import SCOREBOARDS, Instruction, kind_of_opcode
+from rooflens.ingest.metrics.stored import Kind
+from rooflens.model.inside.instruction import INSTRUCTION_BYTES, SCOREBOARDS, Instruction, kind_of_opcode
 
 _OPERATIONS = """
 db    002 MOV  013 IABS  038 I2I  045 I2FP  100 FLO  101 BREV  104 F2F  105 F2I  106 I2F  107 FRND
@@ -125,6 +125,9 @@ _AT_BARRIERS = frozenset({"BSSY", "BSYNC", "BREAK"})
 _STEPPING: Mapping[str, bool] = {"IADD3": True, "IADD": False, "UIADD3": True}
 """Integer additions, each with whether a third operand is added, too."""
 _IMMEDIATE, _NEGATED_AT, _CARRY_AT = 4, 72, 74
+_SECOND_FACTOR: Mapping[int, str] = {1: "b", 2: "c", 3: "c", 7: "c"}
+"""Kinds of operands -> where the second factor is, if that is a register."""
+_OF_GLOBAL_MEMORY: Mapping[str, Kind] = {"global load": "load", "global store": "store", "atomic": "store"}
 
 
 class _Operation(NamedTuple):
@@ -316,6 +319,28 @@ def is_known(capability: int) -> bool:
     return capability in _CAPABILITIES
 
 
+def kind_of(code: bytes, capability: int) -> Kind | None:
+    """Tell what our counts need of an instruction; None if the GPU's encoding is unknown, or `code` is cut.
+
+    Args:
+        code: Its 16 bytes.
+        capability: Compute capability that it is compiled for: 90 for 9.0.
+    """
+    if len(code) < INSTRUCTION_BYTES or not is_known(capability):
+        return None
+    bits = int.from_bytes(code, "little")
+    form = _form(bits & _OF_FORM, capability)
+    if form.name in _PACKED_OPERATIONS:
+        return "constant" if _loads_constant(bits) else "computes"
+    return _OF_GLOBAL_MEMORY.get(form.kind, "other")
+
+
+def _loads_constant(bits: int) -> bool:
+    """Return whether a packed multiply-add has the zero register as a factor: it only loads a constant."""
+    factors = {"a", _SECOND_FACTOR.get(bits >> 9 & 7, "a")}
+    return any(bits >> _AT[letter] & _ZERO == _ZERO for letter in factors)
+
+
 def decode(  # noqa: PLR0913 - one for each thing that is known of an instruction
     offset: int,
     code: bytes,
@@ -364,7 +389,7 @@ def decode(  # noqa: PLR0913 - one for each thing that is known of an instructio
         reads=reads,
         adds_to=_register_added_to(form, bits) if form.name in _MULTIPLY_ADDS else None,
         step=_step_of_register(form, bits) if form.name in _STEPPING else None,
-        loads_constant=form.name in _PACKED_OPERATIONS and is_constant_load(bits),
+        loads_constant=form.name in _PACKED_OPERATIONS and _loads_constant(bits),
         is_indexed_constant=form.name == "LDC" and bits >> _AT["a"] & _ZERO != _ZERO,
         sets_written=written,
         sets_read=read,

@@ -10,11 +10,12 @@ from itertools import chain
 from typing import Any, Protocol
 
 from rooflens.ingest.cubin.budget import CODE_BYTES, SOURCE_BYTES, CodeBudget, TooMuchCodeError
+from rooflens.ingest.cubin.decoding import kind_of
 from rooflens.ingest.cubin.elf import Cubin, ElfSection
-from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES, kind_of
 from rooflens.ingest.cubin.lines import LineTables, Mark, Place, file_name, read_lines
 from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.metrics.stored import Kind
+from rooflens.model.inside.instruction import INSTRUCTION_BYTES
 from rooflens.model.records import SourceFile
 
 _DAMAGE = (ValueError, LookupError, ArithmeticError, struct.error)

@@ -13,13 +13,12 @@ from msgspec.structs import replace
 from rooflens.format import count
 from rooflens.ingest.cubin.budget import TooMuchCodeError
 from rooflens.ingest.cubin.decoding import decode, is_known
-from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES
 from rooflens.ingest.cubin.mbarriers import with_mbarriers
 from rooflens.ingest.cubin.modules import Listing
 from rooflens.ingest.metrics.code import MOST_CHARACTERS, Instructions
 from rooflens.ingest.reports.results import RawResult
 from rooflens.model.inside.code import MOST_INSTRUCTIONS, MachineCode, pcs_by_line
-from rooflens.model.inside.instruction import Instruction
+from rooflens.model.inside.instruction import INSTRUCTION_BYTES, Instruction
 from rooflens.model.inside.look import look_inside
 from rooflens.model.records import Inside
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.loops import for_all
 
-from rooflens.ingest.cubin.instructions import kind_of
+from rooflens.ingest.cubin.decoding import kind_of
 
 _CONTROL = 0xFE4 << 104
 
