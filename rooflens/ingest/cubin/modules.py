@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Protocol
 
@@ -139,7 +139,6 @@ class Module:
         self.cubin = cubin
         self.lines = lines
         self._files = files
-        self._source_lines: dict[str, list[str]] = {}
         self._listing = Listing(self, functions) if functions else None
         self._listings: dict[tuple[bytes, int], Listing] = {}
 
@@ -160,12 +159,6 @@ class Module:
         """Return what is known of a source file, with its text if it is embedded."""
         mark = self.lines.marks.get(file, Mark())
         return SourceFile(self._files.get(file), mark.byte_count, mark.md5)
-
-    def source_lines(self, file: str) -> Sequence[str]:
-        """Return the lines of a source file, divided once for all kernels; none if it is not embedded."""
-        if file not in self._source_lines:
-            self._source_lines[file] = self._files.get(file, "").splitlines()
-        return self._source_lines[file]
 
 
 class Listing:
@@ -227,10 +220,6 @@ class Listing:
     def source(self, file: str) -> SourceFile:
         """Return what is known of a source file, with its text if it is embedded."""
         return self._module.source(file)
-
-    def source_lines(self, file: str) -> Sequence[str]:
-        """Return the lines of a source file; none if it is not embedded."""
-        return self._module.source_lines(file)
 
     def _function_at(self, address: int) -> tuple[bytes, int]:
         """Return the function that contains an address, and the offset in it; no name before the first function."""

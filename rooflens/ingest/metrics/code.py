@@ -219,6 +219,7 @@ class _InstructionReader(Struct):
     texts: Texts | None
     needs_texts: bool = False
     _known: dict[int, str | None] = field(default_factory=dict)
+    _lines: dict[str, list[str]] = field(default_factory=dict)
 
     def measured(self) -> dict[str, ByAddress]:
         """Find every measure that the report holds by instruction."""
@@ -310,7 +311,9 @@ class _InstructionReader(Struct):
         """Return the text of a line; None if its file is not embedded, or has no text there."""
         if place is None or self.texts is None:
             return None
-        return line_text(self.texts.source_lines(place[0]), place[1])
+        if place[0] not in self._lines:
+            self._lines[place[0]] = (self.texts.source(place[0]).text or "").splitlines()
+        return line_text(self._lines[place[0]], place[1])
 
     def sources(self, hotspots: Iterable[Hotspot]) -> Mapping[str, SourceFile]:
         """Return what is known of the files of hot lines, without the text of those that are too large to keep."""

@@ -7,7 +7,7 @@ the source line of each instruction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import cast, get_args
 
 from rooflens.ingest.metrics.stored import Kind, Metrics, Value
@@ -61,10 +61,6 @@ class Figures:
     def source(self, file: str) -> SourceFile:  # noqa: ARG002 - as the code itself takes it
         """Return nothing: source text was removed."""
         return SourceFile()
-
-    def source_lines(self, file: str) -> Sequence[str]:  # noqa: ARG002 - as the code itself takes it
-        """Return nothing: source text was removed."""
-        return ()
 
 
 def uses(name: str) -> bool:

@@ -83,6 +83,3 @@ class Texts(Protocol):
 
     def source(self, file: str) -> SourceFile:
         """Return what is known of a source file, with its text if it is embedded."""
-
-    def source_lines(self, file: str) -> Sequence[str]:
-        """Return the lines of a source file, divided once for all kernels of a module; none if it is not embedded."""

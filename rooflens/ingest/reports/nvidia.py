@@ -192,7 +192,6 @@ class _Texts:
 
     def __init__(self, action: Any) -> None:
         self._action = action
-        self._lines: dict[str, list[str]] = {}
 
     def kind(self, address: int) -> Kind | None:  # noqa: ARG002 - the module does not give encodings
         """Return None: only the text tells."""
@@ -211,12 +210,6 @@ class _Texts:
     def source(self, file: str) -> SourceFile:
         """Return the text of a source file if it is embedded."""
         return SourceFile(self._source_files.get(file))
-
-    def source_lines(self, file: str) -> Sequence[str]:
-        """Return the lines of a source file; none if it is not embedded."""
-        if file not in self._lines:
-            self._lines[file] = self._source_files.get(file, "").splitlines()
-        return self._lines[file]
 
     @cached_property
     def _source_files(self) -> dict[str, str]:
