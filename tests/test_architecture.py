@@ -506,22 +506,6 @@ def test_a_missing_package_is_one_error_that_names_it(module: str, command: str,
     assert not (fixtures / "published" / "store").exists()
 
 
-def test_a_missing_reader_of_nvidia_is_named(fixtures: Path) -> None:
-    """`--reader ncu-report` loads the package in a child process, and its error comes back unchanged."""
-    code = "from rooflens.ingest.reports import child; "
-    code += "child._BOOT = 'import sys; sys.modules[\"ncu_report\"] = None; ' + child._BOOT; "
-    code += "from rooflens.cli.group import main; main()"
-    report = str(fixtures / "published" / _BEFORE)
-    argv = [sys.executable, "-c", code, "analyze", "--reader", "ncu-report", report]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 - ours
-    assert done.returncode == 3
-    assert done.stderr.splitlines() == [
-        "error: this needs the Python package `ncu-report`, which is not installed",
-        "",
-        "hint: `pip install ncu-report`",
-    ]
-
-
 _SELDOM = (
     "rooflens.ingest.reports.child",
     "rooflens.ingest.reports.texts",

@@ -49,7 +49,6 @@ LACKING = {
     "analyze --store store": "pyarrow",
     "metrics --report {report}": "pyarrow",
     "analyze s3://bucket/a.ncu-rep": "pyarrow",
-    "analyze {report} --reader ncu-report": "ncu-report",
     "metrics --chip gh100": "ncu-report",
     "mcp": "mcp",
 }

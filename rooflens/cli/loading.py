@@ -76,10 +76,10 @@ PREDICT = click.option(
 )
 READER = click.option(
     "--reader",
-    type=click.Choice(["auto", "direct", "ncu-report"]),
+    type=click.Choice(["auto", "direct"]),
     hidden=True,  # for who doubts our reader: nobody else needs to choose
-    help="Reader of reports: rooflens with instruction text from NVIDIA's module (auto), rooflens without that module "
-    "(direct), or the module alone.  [default: auto]",
+    help="Reader of reports: rooflens with instruction text from NVIDIA's module (auto), or without (direct).  "
+    "[default: auto]",
 )
 GPU = click.option(
     "--gpu",
@@ -346,7 +346,7 @@ def load_analyzed(
         from rooflens.ingest.load import processes_for
 
         inputs = find_reports(wanted.paths, wanted.reading)
-        workers = processes_for(inputs.jobs, wanted.reading)
+        workers = processes_for(inputs.jobs)
         with progress(len(inputs.jobs)) as move:
             found = analyze_inputs(
                 inputs, basis, reading=wanted.reading, executor=workers, on_read=move, on_outcome=on_outcome

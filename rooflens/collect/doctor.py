@@ -73,7 +73,7 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
         _modules("tables", ("wcwidth",), "it counts the columns of wide letters"),
         _modules("page", ("altair", "jinja2")),
         _modules("store", ("pyarrow",)),
-        _modules("NVIDIA's reader", ("ncu_report",), "it gives the text of instructions, and `--reader ncu-report`"),
+        _modules("NVIDIA's reader", ("ncu_report",), "it gives the text of instructions"),
         _modules("pictures", ("vl_convert",), "it draws PDF, PNG and SVG"),
         _surroundings_check(gpu, root),
         _driver(gpu, root),

@@ -18,7 +18,7 @@ from rooflens.errors import InputError
 from rooflens.format import as_unicode, count
 from rooflens.ingest.reports.jobs import MEMORY, Job, JobOutcome, bytes_of, fetched, said
 from rooflens.ingest.reports.read import read_report
-from rooflens.ingest.reports.report import ReadOptions, ReadReport, lacks_texts
+from rooflens.ingest.reports.report import ReadOptions, ReadReport
 from rooflens.ingest.reports.unpacking import MAGIC, chunks, first_bytes, is_packed
 from rooflens.machine import usable_cores
 from rooflens.model.failed import BUG_HINT, MEMORY_HINT, bug_place
@@ -154,7 +154,7 @@ def read_group(options: ReadOptions, jobs: Sequence[Job], on_read: Callable[[flo
     lacking = [
         (place, outcome.job.path, outcome.result)
         for place, outcome in enumerate(outcomes)
-        if isinstance(outcome.result, ReadReport) and lacks_texts(outcome.result, options)
+        if isinstance(outcome.result, ReadReport) and options.texts and outcome.result.untold
     ]
     if lacking:
         from rooflens.ingest.reports.texts import add_texts  # noqa: PLC0415 - a child: only where it is asked
@@ -327,15 +327,11 @@ def _batches(
         yield Batch([JobOutcome(job, InputError("the reader gave no answer", BUG_HINT)) for job in without_answer])
 
 
-def processes_for(jobs: Sequence[Job], options: ReadOptions | None) -> Workers | None:
-    """Return local worker processes if the reports hold enough kernels for them to save time; else None.
-
-    NVIDIA's reader is so slow that two reports are enough.
-    """
+def processes_for(jobs: Sequence[Job]) -> Workers | None:
+    """Return local worker processes if the reports hold enough kernels for them to save time; else None."""
     if len(jobs) < 2 or usable_cores() == 1:
         return None
-    is_slow = options is not None and options.reader == "ncu-report"
-    if not is_slow and not any(done >= _MUCH_WORK for done in accumulate(map(_work_of, jobs))):
+    if not any(done >= _MUCH_WORK for done in accumulate(map(_work_of, jobs))):
         return None
     from rooflens.ingest.running import processes  # noqa: PLC0415 - as above
 

@@ -203,7 +203,7 @@ class Run(Struct, frozen=True, gc=False):
         source: The path as it was given.
         synthetic: True when the report says that it was written by a generator and not recorded.
         clock_control: ncu's clock mode as the report states it, or None; `created_unix_s` is when ncu made it.
-        reader: What read it: `direct`, `ncu-report` (NVIDIA's module) or `csv`.
+        reader: What read it: `direct`, `csv` or `text`.
     """
 
     digest: str
@@ -219,7 +219,7 @@ class Run(Struct, frozen=True, gc=False):
     cache_control: str | None = None
     replay_mode: str | None = None
     created_unix_s: int | None = None
-    reader: str = "ncu-report"
+    reader: str = "direct"
 
 
 WaitFound = Literal["scoreboard", "registers", "group", "mbarrier", "queue", "barrier", "order"]

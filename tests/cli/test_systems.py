@@ -62,15 +62,6 @@ def test_commands_that_read_work_on_windows(
     assert says in done.stdout
 
 
-def test_nvidias_reader_starts_and_answers_on_windows(fixtures: Path, tmp_path: Path) -> None:
-    """A child process reads the report where parents differ, timers are missing, and odd names cannot be linked."""
-    pytest.importorskip("ncu_report")
-    report = tmp_path / "odd.ncu-repz"
-    report.write_bytes((fixtures / "published" / BEFORE).read_bytes())
-    done = on_windows(tmp_path, "analyze", "--reader", "ncu-report", report.name)
-    assert b"compute_tendencies_x_279_gpu  6.19 ms" in done.stdout, done.stderr
-
-
 def test_the_stand_in_lacks_what_windows_lacks(tmp_path: Path) -> None:
     """Our code would fail there if it used a POSIX name: the stand-in is not Linux in disguise."""
     code = "exec(compile('''import os, signal, sys\nprint(sys.platform, os.name)\n"

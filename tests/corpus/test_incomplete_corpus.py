@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from support.damage import block_starts
+from support.nvidia_reads import read_with_nvidia
 
 from rooflens.ingest.reports.child import in_child
-from rooflens.ingest.reports.nvidia import read_with_nvidia
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.keys import bare_name, function_of

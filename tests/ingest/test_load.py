@@ -428,16 +428,14 @@ def test_a_failure_holds_nothing_of_what_was_read(jobs: tuple[Job, ...]) -> None
 
 
 def test_much_is_read_by_processes_and_little_here(jobs: tuple[Job, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes are started if there is much to read, or two reports for NVIDIA's reader, and more than one core."""
+    """Processes are started if there is much to read, in several reports, and more than one core."""
     monkeypatch.setattr(load, "usable_cores", lambda: 4)
-    assert load.processes_for(jobs, ReadOptions()) is None
-    assert load.processes_for(jobs[:2], ReadOptions(reader="ncu-report")) is not None
-    assert load.processes_for(jobs[:1], ReadOptions(reader="ncu-report")) is None
+    assert load.processes_for(jobs) is None
     monkeypatch.setattr(load, "_MUCH_WORK", 1)
-    assert load.processes_for(jobs, ReadOptions()) is not None
-    assert load.processes_for(jobs[:1], ReadOptions()) is None
+    assert load.processes_for(jobs) is not None
+    assert load.processes_for(jobs[:1]) is None
     monkeypatch.setattr(load, "usable_cores", lambda: 1)
-    assert load.processes_for(jobs, ReadOptions()) is None
+    assert load.processes_for(jobs) is None
 
 
 def test_kernels_decide_on_processes_and_not_bytes(tmp_path: Path) -> None:

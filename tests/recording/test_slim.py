@@ -6,7 +6,7 @@ import re
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,16 @@ from support.cubin_writer import cubin, line_table, sampled, source_of
 from support.damage import block_starts, certain_damage
 from support.loops import for_all
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
+from support.nvidia_reads import read_with_nvidia
 from support.packing import packed
 from support.recorded import ENTRY
 
 from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode, message
+from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.container import inspect, outline
-from rooflens.ingest.reports.read import Reader, ReadOptions, read_report
+from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.ingest.reports.report import ReadReport
 from rooflens.model.records import Kernel
 
@@ -82,11 +84,11 @@ def framed(encoded: bytes) -> bytes:
     return len(encoded).to_bytes(4, "little") + encoded
 
 
-def read(report: bytes, folder: Path, reader: Reader = "ncu-report") -> ReadReport:
+def read(report: bytes, folder: Path, reader: Callable[..., ReadReport] = read_with_nvidia) -> ReadReport:
     """Read everything in a report except its digest."""
     path = folder / "some.ncu-rep"
     path.write_bytes(report)
-    found = read_report(path, "some", ReadOptions(reader, raw="all"))
+    found = reader(path, "some", ReadOptions("direct", raw="all"))
     kernels = tuple(replace(kernel, digest="") for kernel in found.kernels)
     return replace(found, kernels=kernels, raw=comparable(found.raw), instances=comparable(found.instances))
 
@@ -332,12 +334,12 @@ def test_published_reports_read_the_same(pairs: list[tuple[Path, Path]], tmp_pat
     What is read from the code is removed with it: lines and the kind of each instruction. NVIDIA's reader agrees.
     """
     for original, slimmed in pairs:
-        before, after = (read(path.read_bytes(), tmp_path, "direct") for path in (original, slimmed))
+        before, after = (read(path.read_bytes(), tmp_path, read_report) for path in (original, slimmed))
         assert _without_code(texts_reduced(before)) == _without_code(after), original.name
         assert before.raw.equals(after.raw), original.name
         assert before.instances.equals(after.instances), original.name
         if slimmed.stat().st_size <= MOST_FOR_NVIDIA_BYTES:
-            theirs = read_report(slimmed, "some", ReadOptions("ncu-report"))
+            theirs = in_child(read_with_nvidia, slimmed, "some", ReadOptions())
             assert _without_code(after) == [replace(kernel, digest="") for kernel in _without_code(theirs)], (
                 original.name
             )

@@ -67,7 +67,7 @@ def ingest(*, wanted: Wanted, raw: Raw, executor: str | None) -> None:
         say(f"stored {count(so_far.report_count, 'report')} so far; more follow")
 
     with progress(len(inputs.jobs)) as move:
-        workers = executor or processes_for(inputs.jobs, options)
+        workers = executor or processes_for(inputs.jobs)
         loaded = ingest_reports(
             inputs.jobs,
             Store(store),

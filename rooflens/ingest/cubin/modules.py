@@ -164,8 +164,6 @@ class Module:
 class Listing:
     """The instructions of a module's functions, read from the report itself: everything but their text."""
 
-    has_sass = False
-
     def __init__(self, module: Module, functions: Mapping[int, bytes]) -> None:
         self._module = module
         self._functions = functions
@@ -174,7 +172,7 @@ class Listing:
         self.capability = module.cubin.capability
         """Compute capability that the code is compiled for: 90 for 9.0."""
 
-    def sass(self, address: int) -> str | None:  # noqa: ARG002 - as the disassembler takes it
+    def sass(self, address: int) -> str | None:  # noqa: ARG002 - as published figures take it
         """Return None: text needs a disassembler."""
         return None
 

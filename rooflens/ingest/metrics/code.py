@@ -53,9 +53,6 @@ _LOADS, _STORES, _OF_SHARED = 2, 4, 16
 """Bits of `memory_access_type`, and of `memory_type`: a copy from global to shared memory is a load and a store."""
 
 _PACKED_FMA = "HFMA2"
-_CONSTANT_LOAD = re.compile(r"HFMA2\S*\s+\w+,(?:[^,]*,)?\s*[-|]*RZ\b")
-"""A packed multiply-add with the zero register as a factor: it computes nothing; compilers load constants with it."""
-_LOAD = re.compile(r"(?:^|\s)LD")
 _NO_TEXT = ("", "???")
 
 _MOST_OF_OTHERS, _MOST_OF_A_STALL = 5, 3
@@ -77,14 +74,14 @@ class Code(Struct, frozen=True):
     Attributes:
         hotspots: The hottest lines, instructions and functions, each with all its amounts.
         totals: Sum over all instructions by measure; 0 where measured and nothing was counted.
-        needs_texts: Whether a measure is missing that the text of the instructions would give.
+        needs_kinds: Whether a measure is missing that the kinds of the instructions would give.
         start: Address that the offsets of hot spots count from.
         sources: What is known of the files of the hottest lines, by name.
     """
 
     hotspots: tuple[Hotspot, ...] = ()
     totals: Mapping[str, float] = field(default_factory=dict)
-    needs_texts: bool = False
+    needs_kinds: bool = False
     start: int = 0
     sources: Mapping[str, SourceFile] = NO_VALUES
 
@@ -181,24 +178,23 @@ def read_code(instructions: Instructions, texts: Texts | None) -> Code:
 
     Args:
         instructions: Their stored data.
-        texts: Their kinds, text and source lines; None where only a published report's own figures can tell.
+        texts: Their kinds and source lines; None where only a published report's own figures can tell.
     """
     reader = _InstructionReader(instructions, instructions.figures or texts)
     measured = reader.measured()
     if not measured:
-        return Code(needs_texts=reader.needs_texts)
+        return Code(needs_kinds=reader.needs_kinds)
     totals = {measure: sum(amounts.values(), 0.0) for measure, amounts in measured.items()}
-    needs_texts = reader.needs_texts
     executed = measured.get("warp_inst") or {}
     known = executed.keys() or set().union(*measured.values())
     if not known:
-        return Code((), totals, needs_texts)
+        return Code((), totals, reader.needs_kinds)
     functions = reader.functions(min(known), executed)
     # A few samples are of what ran before or beside the kernel; one may lie right after its last instruction.
     start, end = functions[0].start, max(known) + INSTRUCTION_BYTES
     inside = {pc for amounts in measured.values() for pc in amounts if start <= pc <= end}
     hotspots = tuple(_hotspots(reader, measured, totals, functions, inside))
-    return Code(hotspots, totals, needs_texts, start, reader.sources(hotspots))
+    return Code(hotspots, totals, reader.needs_kinds, start, reader.sources(hotspots))
 
 
 def line_text(lines: Sequence[str], line: int) -> str | None:
@@ -217,8 +213,7 @@ class _InstructionReader(Struct):
 
     stored: Instructions
     texts: Texts | None
-    needs_texts: bool = False
-    _known: dict[int, str | None] = field(default_factory=dict)
+    needs_kinds: bool = False
     _lines: dict[str, list[str]] = field(default_factory=dict)
 
     def measured(self) -> dict[str, ByAddress]:
@@ -262,7 +257,7 @@ class _InstructionReader(Struct):
         return loads
 
     def _fp16_constants(self, threads: ByAddress | None) -> ByAddress | None:
-        """Find the packed fp16 multiply-adds that only load a constant; None where their text is missing."""
+        """Find the packed fp16 multiply-adds that only load a constant; None where a kind is unknown."""
         if threads is None:
             return None
         opcodes = self.stored.opcodes
@@ -283,24 +278,10 @@ class _InstructionReader(Struct):
         return found
 
     def kind(self, address: int) -> Kind | None:
-        """Return the kind of an instruction by its encoding, else by its text; None if both are unknown."""
-        if self.texts is not None and (known := self.texts.kind(address)) is not None:
-            return known
-        text = self.text(address)
-        if text is None:
-            return None
-        if _PACKED_FMA in text:
-            return "constant" if _CONSTANT_LOAD.search(text) else "computes"
-        return "load" if _LOAD.search(text) else "other"
-
-    def text(self, address: int) -> str | None:
-        """Return the text of the instruction at an address; None if there is none, which is then noted as needed."""
-        if self.texts is None or not self.texts.has_sass:
-            self.needs_texts = True
-            return None
-        if address not in self._known:
-            self._known[address] = clean_text(self.texts.sass(address))
-        return self._known[address]
+        """Return the kind of an instruction; None if it is unknown, which is then noted."""
+        known = self.texts.kind(address) if self.texts else None
+        self.needs_kinds = self.needs_kinds or known is None
+        return known
 
     def line(self, address: int) -> tuple[str, int] | None:
         """Return the file and the line an instruction was compiled from; None if unknown."""
@@ -440,7 +421,7 @@ def _hotspots(
             line=at[1] if at else None,
             function=function_of[pc],
             pc=pc - starts[0],
-            sass=reader.text(pc),
+            sass=clean_text(reader.texts.sass(pc)) if reader.texts else None,
             text=reader.source_line(at),
             measures=amounts,
         )

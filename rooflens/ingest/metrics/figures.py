@@ -37,8 +37,6 @@ class Figures:
         lines: File and line by address.
     """
 
-    has_sass = True
-
     def __init__(
         self, kinds: Mapping[int, Kind], opcodes: Mapping[int, str], lines: Mapping[int, tuple[str, int]]
     ) -> None:

@@ -67,16 +67,13 @@ that only loads a constant, or another."""
 
 
 class Texts(Protocol):
-    """Text and source lines of a result's instructions, from a disassembler or from the report itself."""
-
-    has_sass: bool
-    """Whether it can give the text of instructions."""
+    """Kinds and source lines of a result's instructions, from its code or from published figures."""
 
     def kind(self, address: int) -> Kind | None:
-        """Return the kind of an instruction by its encoding; None if only its text can tell."""
+        """Return the kind of an instruction; None if it is unknown."""
 
     def sass(self, address: int) -> str | None:
-        """Return the text of the instruction at an address; None if there is none."""
+        """Return the opcode of the instruction at an address; None where only a disassembler tells it."""
 
     def line(self, address: int) -> tuple[str, int] | None:
         """Return file and line, from 1, that an instruction was compiled from; None if unknown."""

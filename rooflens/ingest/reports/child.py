@@ -12,20 +12,17 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 from rooflens.errors import InputError, RooflensError
-from rooflens.ingest.reports.jobs import said, unchanged
-from rooflens.ingest.reports.unpacking import RERECORD_HINT, likely_bytes
+from rooflens.ingest.reports.jobs import said
+from rooflens.ingest.reports.unpacking import RERECORD_HINT
 from rooflens.machine import collect_seldom, limit_memory, without_pandas
 from rooflens.model.failed import MEMORY_HINT
 from rooflens.processes import Peer, signal_name
 
 DEADLINE_SECONDS = 120.0
-SECONDS_PER_BYTE = 1e-6
-"""Deadline for a file: two minutes, plus a second per megabyte unpacked; far more than any report needs."""
 
 _WHO = "NVIDIA's reader"
 _ORPHAN_SECONDS = 10.0
@@ -70,12 +67,12 @@ class Child:
 
         Args:
             function: Importable by name.
-            arguments: Pickled. Files among them (of type `Path`) must not change during the call.
+            arguments: Pickled.
             deadline_s: Seconds that the call may take.
 
         Raises:
-            InputError: The function raised it or has a bug, a file changed, or the child died or did not finish in
-                time. In the last two cases it makes no more calls.
+            InputError: The function raised it or has a bug, or the child died or did not finish in time. In the last
+                two cases it makes no more calls.
         """
         call = pickle.dumps((function, arguments), protocol=5)
         with self._peer.limited(deadline_s) as is_late:
@@ -117,17 +114,15 @@ def in_child(function: Callable[..., Any], *arguments: Any, deadline_s: float = 
 
     Args:
         function: Importable by name.
-        arguments: Pickled. Files among them (of type `Path`) must not change during the call.
-        deadline_s: Seconds that the call may take; an allowance for the size of those files is added.
+        arguments: Pickled.
+        deadline_s: Seconds that the call may take.
 
     Raises:
-        InputError: The function raised it or has a bug, a file changed, or the child died or did not finish in time.
+        InputError: The function raised it or has a bug, or the child died or did not finish in time.
     """
-    files = [one for one in arguments if isinstance(one, Path)]
-    most_s = deadline_s + sum(map(likely_bytes, files)) * SECONDS_PER_BYTE
     child = Child()
     try:
-        return child.call(function, *arguments, deadline_s=most_s)
+        return child.call(function, *arguments, deadline_s=deadline_s)
     finally:
         child.end()
 
@@ -180,13 +175,8 @@ def serve(parent: int, module: str, sharers: int) -> None:
 
 
 def _called(call: bytes) -> Any:
-    with ExitStack() as stack:
-        stack.enter_context(said())
+    with said(), without_pandas():
         function, arguments = pickle.loads(call)  # noqa: S301 - from our parent
-        for one in arguments:
-            if isinstance(one, Path):
-                stack.enter_context(unchanged(one))
-        stack.enter_context(without_pandas())
         return function(*arguments)
 
 

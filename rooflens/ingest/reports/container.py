@@ -116,7 +116,6 @@ class Outline(NamedTuple):
         labels: Name and ID of each process, by its ID.
         unknown: Fields of block headers that our definitions lack.
         sources: Start and end of each message with compiled code, as offsets from the start of the report.
-        origins: One for each result if all were decoded (`inspect`), else empty.
     """
 
     digest: str
@@ -128,7 +127,6 @@ class Outline(NamedTuple):
     labels: Mapping[int, str | None]
     unknown: frozenset[str]
     sources: Sequence[tuple[int, int]] = ()
-    origins: tuple[Origin, ...] = ()
 
     @property
     def result_count(self) -> int:
@@ -173,15 +171,13 @@ def inspect(path: Path) -> Outline:
     """
     with mapped(path) as data:
         found = outline(data, hashlib.sha256(data).hexdigest(), path.name)
-        origins = []
         for index, place in enumerate(found.places):
             result = bare_result(data, index, place)
             metrics = [decode("MergedMetricResult", encoded) for encoded in result.MetricResults]
             if None in metrics:
                 raise damaged_result(index, place)
             check_names((metric.NameId for metric in metrics), index, found.strings)
-            origins.append(found.origin(place, result))
-        return found._replace(origins=tuple(origins))
+        return found
 
 
 def outline(data: Bytes, digest: str = "", name: str = "") -> Outline:

@@ -19,7 +19,7 @@ _MOST_BYTES = 2.0**60
 
 
 def deadline_s() -> float:
-    """Return the seconds that NVIDIA's module may take for a report; an allowance for the file's size is added.
+    """Return the seconds that NVIDIA's module may take for a report.
 
     Raises:
         UsageError: The environment variable is not a time.

@@ -24,7 +24,6 @@ from rooflens.model.records import Inside
 
 _SIXTEEN_BYTES_FROM = 70
 _NO_CODE = "its code is not in the report, or of an unknown form"
-_NO_BYTES = "NVIDIA's module, which read the report (`--reader ncu-report`), gives no machine code"
 
 
 class _CodeText(NamedTuple):
@@ -66,7 +65,7 @@ def words_of(listing: object, start: int, offsets: Iterable[int]) -> Words | Non
     """Return the bytes of some instructions; None where the report's machine code is not listed.
 
     Args:
-        listing: What lists the code: of NVIDIA's module there are no bytes.
+        listing: What lists the code.
         start: Address of the kernel's code.
         offsets: Of the instructions, from there.
     """
@@ -104,7 +103,7 @@ class Insides:
         except TooMuchCodeError as error:
             return f"its code is not read: {error}"
         if not isinstance(listing, Listing):
-            return _NO_CODE if listing is None else _NO_BYTES
+            return _NO_CODE
         parts = _function_parts(stored)
         if (why := _unreadable(listing, parts)) is not None:
             return why

@@ -1,7 +1,7 @@
-"""Read a report: the entry point to both readers.
+"""Read a report, or an export of one: the entry point.
 
 rooflens itself reads what ncu has written since 2019. NVIDIA's module, in a child process that may crash, supplies the
-text of instructions, and reads whole reports on request.
+text of instructions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import outline, readable_part, regular_file_bytes
 from rooflens.ingest.reports.jobs import unchanged
 from rooflens.ingest.reports.protobuf import ResultReader
-from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, ReadReport, lacks_texts, make_report, raw_table
+from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, ReadReport, make_report, raw_table
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
 from rooflens.ingest.reports.unpacking import MAGIC, first_bytes, is_incomplete, unpacked
 from rooflens.model.records import Run
@@ -70,15 +70,9 @@ def _read_plain(
     if _is_text(plain):
         with opened(plain) as (data, digest):
             return _exported(data[:], digest, source, options, on_read)
-    if options.reader == "ncu-report":
-        from rooflens.ingest.reports.child import in_child  # noqa: PLC0415 - most reports need none
-        from rooflens.ingest.reports.nvidia import read_with_nvidia  # noqa: PLC0415 - it makes reports as well
-
-        told: ReadReport = in_child(read_with_nvidia, plain, source, options, deadline_s=options.deadline_s)
-        return told
     with opened(plain) as (data, digest):
         report = _read_report_bytes(data, digest, source, options, plain.name, on_read)
-    if options.texts_later or not lacks_texts(report, options):
+    if options.texts_later or not (options.texts and report.untold):
         return report
     from rooflens.ingest.reports.texts import add_texts  # noqa: PLC0415 - a child: only where it is asked
 
@@ -230,11 +224,11 @@ def _read_report_bytes(  # noqa: PLR0913, PLR0917 - what is read, and how
     name: str = "",
     on_read: Callable[[float], None] = lambda _: None,
 ) -> ReadReport:
-    """Read a report from its bytes, without the parts of its code that only NVIDIA's module can read."""
+    """Read a report from its bytes, without the text of its instructions."""
     found = outline(data, digest, name)
     raw = raw_table(digest, options)
     reader = ResultReader(data, found, raw)
-    report = make_report(reader.results(), "direct", found, source, raw, reads_code=options.reads_code, on_read=on_read)
+    report = make_report(reader.results(), found, source, raw, reads_code=options.reads_code, on_read=on_read)
     report = replace(report, notes=(*report.notes, *reader.code_notes))
     if not reader.unknown:
         return report

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.results import RawResult
     from rooflens.model.records import Inside, Kernel
 
-Reader: TypeAlias = Literal["auto", "direct", "ncu-report"]
-"""The reader: rooflens with instruction text from NVIDIA's module (`auto`), rooflens alone, or that module."""
+Reader: TypeAlias = Literal["auto", "direct"]
+"""The reader: rooflens with instruction text from NVIDIA's module (`auto`), or rooflens alone."""
 
 Raw: TypeAlias = Literal["none", "values", "all"]
 """Which stored values are kept besides the kernels: none, one per metric, or those of all instances too."""
@@ -46,9 +46,6 @@ MOST_IN_TEXT = 20
 """How many of the longest kernels have their hottest instructions as SASS text and by source line."""
 
 
-_NEWER_HINT = "a newer version of rooflens may know them; `--reader ncu-report` reads with NVIDIA's module"
-
-
 class ReadOptions(Struct, frozen=True):
     """What to read of a report.
 
@@ -58,11 +55,11 @@ class ReadOptions(Struct, frozen=True):
         max_unpacked_bytes: Limit on the unpacked size of a compressed file.
         gpu: Short or display name of the GPU, for exports that do not name it.
         gpu_option: The option that sets `gpu`, for notes and hints.
-        deadline_s: Seconds that NVIDIA's module may take; an allowance for the file's size is added.
+        deadline_s: Seconds that NVIDIA's module may take.
         reads_code: Whether to read machine code: hot lines, loops and waits. Every verdict asks for it; names, GPUs and
             stored values do not.
         texts: Whether to get the text of the hottest instructions from NVIDIA's disassembler, which takes a second.
-        texts_later: Whether the caller gets what only NVIDIA's module knows (`rooflens.ingest.reports.texts`).
+        texts_later: Whether the caller gets that text (`rooflens.ingest.reports.texts`).
     """
 
     reader: Reader = "auto"
@@ -86,7 +83,6 @@ class ReadReport(Struct, frozen=True):
         loss: What could not be read of the kernels that are present; None if everything was read.
         untold: Code whose hottest instructions still lack their text.
         words: Machine code of those instructions, by index of the result: it names them where nothing tells their text.
-        unlisted: Stored data by instruction, of kernels whose code only NVIDIA's module may be able to read.
     """
 
     run: Run
@@ -97,12 +93,10 @@ class ReadReport(Struct, frozen=True):
     loss: InputError | None = None
     untold: Codes = field(default_factory=dict)
     words: Mapping[int, Words] = field(default_factory=dict)
-    unlisted: Mapping[int, Instructions] = field(default_factory=dict)
 
 
 def make_report(  # noqa: PLR0913 - what is read, and how, of which the last three have their defaults
     results: Iterable[RawResult],
-    reader: str,
     container: Outline,
     source: str,
     raw: RawTable | None = None,
@@ -114,7 +108,6 @@ def make_report(  # noqa: PLR0913 - what is read, and how, of which the last thr
 
     Args:
         results: All results in file order.
-        reader: Name of the reader.
         container: The outline of the report's container.
         source: The path as the user gave it: what records and messages show.
         raw: Table that the reader filled with stored values.
@@ -145,34 +138,26 @@ def make_report(  # noqa: PLR0913 - what is read, and how, of which the last thr
     values, instances = raw.finish() if raw else (None, None)
     lost = unread_reason([*unread])
     return ReadReport(
-        run=_run_record(container, source, reader),
+        run=_run_record(container, source),
         kernels=tuple(with_codes(kernels, told)),
         raw=values,
         instances=instances,
         notes=(*(container.sessions[0].notes if container.sessions else ()), *notes_of_cut_names(cut_count)),
-        loss=InputError(lost, _NEWER_HINT) if lost else None,
-        untold={index: code for index, code in told.items() if index not in codes.unlisted.keys() | codes.refused},
+        loss=InputError(lost, "a newer version of rooflens may know them") if lost else None,
+        untold={index: code for index, code in told.items() if index not in codes.refused},
         words=codes.words,
-        unlisted=codes.unlisted,
     )
-
-
-def lacks_texts(report: ReadReport, options: ReadOptions) -> bool:
-    """Return whether a report's code lacks something that only NVIDIA's module can supply."""
-    return bool(report.unlisted or (options.texts and report.untold))
 
 
 class _Codes:
     """Read the code of kernels: with source lines for all of a few kernels, else for the longest.
 
     Attributes:
-        unlisted: Stored data by instruction, of results whose code only NVIDIA's module may be able to read.
         refused: Results whose code is too large to read: NVIDIA's module must not try it either.
         words: Machine code of the hottest instructions of the longest results, by index.
     """
 
     def __init__(self, *, are_few: bool) -> None:
-        self.unlisted: dict[int, Instructions] = {}
         self.refused: set[int] = set()
         self.words: dict[int, Words] = {}
         self._are_few = are_few
@@ -192,7 +177,7 @@ class _Codes:
         if stored.figures is not None:
             return read_code(stored, None)  # published figures are complete
         code = self._code_of_listing(result, stored) if self._are_few else read_code(stored, None)
-        if code.needs_texts and not self._are_few:
+        if code.needs_kinds and not self._are_few:
             code = self._code_of_listing(result, stored)
         if code.hotspots:
             (heappush if len(self._longest) < MOST_IN_TEXT else heappushpop)(
@@ -224,10 +209,7 @@ class _Codes:
         except TooMuchCodeError:
             self.refused.add(result.index)
             return read_code(stored, None)
-        code = read_code(stored, listing)
-        if listing is None or code.needs_texts:
-            self.unlisted[result.index] = stored
-        return code
+        return read_code(stored, listing)
 
 
 def with_codes(kernels: Iterable[Kernel], codes: Codes) -> Iterator[Kernel]:
@@ -246,7 +228,7 @@ def raw_table(digest: str, options: ReadOptions) -> RawTable | None:
     return RawTable(digest, with_instances=options.raw == "all")
 
 
-def _run_record(container: Outline, source: str, reader: str) -> Run:
+def _run_record(container: Outline, source: str) -> Run:
     session = container.sessions[0] if container.sessions else Session(process_id=0)
     return Run(
         digest=container.digest,
@@ -262,5 +244,5 @@ def _run_record(container: Outline, source: str, reader: str) -> Run:
         cache_control=shortened(session.cache_control),
         replay_mode=shortened(session.replay_mode),
         created_unix_s=session.created_unix_s,
-        reader=reader,
+        reader="direct",
     )

@@ -1,4 +1,4 @@
-"""What only NVIDIA's module can read of code: the text of hot instructions, and code in an unknown format.
+"""What only NVIDIA's module can read of code: the text of hot instructions.
 
 Its disassembler takes most of a second to start, so one child process serves many reports. The text is cached per user,
 by the digest of the report and the disassembler's version, so a changed report or a new version is read again. The text
@@ -8,20 +8,19 @@ contains load addresses, so it cannot be reused for another report, even of the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from rooflens.cache import keep, kept, trim
 from rooflens.errors import EnvironmentMissingError, InputError
-from rooflens.ingest.metrics.code import Code, Instructions, clean_text
+from rooflens.ingest.metrics.code import Code, clean_text
 from rooflens.ingest.reports.child import in_child
-from rooflens.ingest.reports.machine_code import Words
 from rooflens.ingest.reports.report import ReadOptions, ReadReport, with_codes
 from rooflens.model.records import Kernel
 
@@ -33,7 +32,8 @@ _WRITES_BETWEEN_TRIMS = 256
 _MODULE = "ncu_report"
 _writes = count()
 
-_MISSING, _UNLISTED = "SASS text is missing", "SASS text and source lines are missing"
+SassTexts: TypeAlias = Mapping[int, Mapping[int, str]]
+"""Text by address, by index of the result."""
 
 
 class TextsRequest(NamedTuple):
@@ -43,55 +43,47 @@ class TextsRequest(NamedTuple):
         path: An uncompressed report.
         digest: SHA-256 of it, in hex.
         addresses: Addresses of instructions whose text is wanted, by index of the result.
-        unlisted: Stored data by instruction, of results whose code the module should read.
     """
 
     path: Path
     digest: str
     addresses: Mapping[int, Sequence[int]]
-    unlisted: Mapping[int, Instructions]
-
-
-class TextsAndCode(NamedTuple):
-    """The answer: text by address, and code, both by index of the result."""
-
-    texts: Mapping[int, Mapping[int, str]]
-    codes: Mapping[int, Code]
 
 
 def add_texts(reports: Sequence[tuple[Path, ReadReport]], options: ReadOptions) -> list[ReadReport]:
-    """Complete reports with what only NVIDIA's module can read of their code; notes say where it fails.
+    """Complete reports with the text of their hottest instructions; notes say where that fails.
 
     Args:
         reports: Uncompressed files, and the reports read from them.
         options: What to read.
     """
     asked: dict[int, TextsRequest] = {}
-    told: dict[int, TextsAndCode] = {}
+    told: dict[int, SassTexts] = {}
     may_be_kept = options.reader != "direct"
     for place, (path, report) in enumerate(reports):
-        wanted = _addresses(report) if options.texts else {}
+        wanted = _addresses(report)
         known = kept_sass(report.run.digest, wanted) if wanted and may_be_kept else None
-        if report.unlisted or (wanted and known is None):
-            asked[place] = TextsRequest(path, report.run.digest, wanted, report.unlisted)
+        if wanted and known is None:
+            asked[place] = TextsRequest(path, report.run.digest, wanted)
         else:
-            told[place] = TextsAndCode(known or {}, {})
+            told[place] = known or {}
     answers = _ask([*asked.values()], options)
     done = []
     for place, (_, report) in enumerate(reports):
-        bare = replace(report, untold={}, words={}, unlisted={})
+        bare = replace(report, untold={}, words={})
         answer = told[place] if place in told else answers.pop(0)
         if isinstance(answer, InputError):
-            note = f"{_UNLISTED if report.unlisted else _MISSING}: {answer}"
-            named = {index: _with_opcodes(code, report.words.get(index)) for index, code in report.untold.items()}
+            note = f"SASS text is missing: {answer}"
+            opcodes = {index: words.opcodes() for index, words in report.words.items()}
+            named = {index: _with_sass(code, opcodes.get(index, {}).get) for index, code in report.untold.items()}
             done.append(replace(bare, kernels=tuple(with_codes(report.kernels, named)), notes=(*report.notes, note)))
             continue
-        if place in asked and asked[place].addresses:
-            keep_sass(report.run.digest, asked[place].addresses, answer.texts)
-        codes = {index: _with_sass(code, answer.texts.get(index, {})) for index, code in report.untold.items()}
-        kernels = with_codes(report.kernels, {**codes, **answer.codes})
+        if place in asked:
+            keep_sass(report.run.digest, asked[place].addresses, answer)
+        codes = {index: _with_texts(code, answer.get(index, {})) for index, code in report.untold.items()}
         starts = {index: code.start for index, code in report.untold.items()}
-        done.append(replace(bare, kernels=tuple(_with_producers(kernels, starts, answer.texts))))
+        kernels = _with_producers(with_codes(report.kernels, codes), starts, answer)
+        done.append(replace(bare, kernels=tuple(kernels)))
     return done
 
 
@@ -108,9 +100,7 @@ def _addresses(report: ReadReport) -> dict[int, list[int]]:
     return found
 
 
-def _with_producers(
-    kernels: Iterable[Kernel], starts: Mapping[int, int], texts: Mapping[int, Mapping[int, str]]
-) -> Iterator[Kernel]:
+def _with_producers(kernels: Iterable[Kernel], starts: Mapping[int, int], texts: SassTexts) -> Iterator[Kernel]:
     """Add the disassembler's text to the instructions that warps wait for.
 
     Args:
@@ -131,30 +121,21 @@ def _with_producers(
         yield replace(kernel, inside=replace(inside, waits=waits))
 
 
-def _with_sass(code: Code, texts: Mapping[int, str]) -> Code:
+def _with_texts(code: Code, texts: Mapping[int, str]) -> Code:
     """Add the disassembler's text by address to the hottest instructions."""
-    if not texts:
-        return code
+    return _with_sass(code, lambda offset: clean_text(texts.get(code.start + offset)))
+
+
+def _with_sass(code: Code, sass_of: Callable[[int], str | None]) -> Code:
+    """Add to the hottest instructions what is said of them, by their offset."""
     spots = (
-        replace(spot, sass=clean_text(texts.get(code.start + spot.pc)))
-        if spot.by == "sass" and spot.pc is not None
-        else spot
+        replace(spot, sass=sass_of(spot.pc)) if spot.by == "sass" and spot.pc is not None else spot
         for spot in code.hotspots
     )
     return replace(code, hotspots=tuple(spots))
 
 
-def _with_opcodes(code: Code, words: Words | None) -> Code:
-    """Name the hottest instructions by their opcode alone, as our own decoder reads it."""
-    opcodes = words.opcodes() if words else {}
-    spots = (
-        replace(spot, sass=opcodes.get(spot.pc)) if spot.by == "sass" and spot.pc is not None else spot
-        for spot in code.hotspots
-    )
-    return replace(code, hotspots=tuple(spots))
-
-
-def _ask(asked: Sequence[TextsRequest], options: ReadOptions) -> list[TextsAndCode | InputError]:
+def _ask(asked: Sequence[TextsRequest], options: ReadOptions) -> list[SassTexts | InputError]:
     """Ask NVIDIA's module in one child; if that fails, about each report in a child of its own."""
     from rooflens.ingest.reports.nvidia import tell  # noqa: PLC0415 - only where it is asked
 
@@ -163,7 +144,7 @@ def _ask(asked: Sequence[TextsRequest], options: ReadOptions) -> list[TextsAndCo
     if options.reader == "direct":
         return [InputError("NVIDIA's module was not asked")] * len(asked)
     try:
-        found: list[TextsAndCode | InputError] = in_child(tell, asked, deadline_s=options.deadline_s * len(asked))
+        found: list[SassTexts | InputError] = in_child(tell, asked, deadline_s=options.deadline_s * len(asked))
     except InputError as error:
         return [error] if len(asked) == 1 else [answer for one in asked for answer in _ask([one], options)]
     except EnvironmentMissingError as error:  # it is not installed here, or cannot be loaded: all else was read
@@ -195,11 +176,7 @@ def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]]) -> dict[int, dic
         return None
 
 
-def keep_sass(
-    digest: str,
-    wanted: Mapping[int, Sequence[int]],
-    answer: Mapping[int, Mapping[int, str]],
-) -> None:
+def keep_sass(digest: str, wanted: Mapping[int, Sequence[int]], answer: SassTexts) -> None:
     """Store the disassembler's answer for everything that was wanted.
 
     Args:

@@ -145,15 +145,6 @@ def test_a_child_that_hangs_is_ended() -> None:
     assert time.monotonic() - started_s < 30
 
 
-@pytest.mark.parametrize("function", [rename_over, rewrite, tear])
-def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, function: object) -> None:
-    """A file renamed, overwritten or half written during the call is reported as changed."""
-    file = tmp_path / "report"
-    file.write_bytes(b"A" * 100)
-    assert in_child(give, file) == file
-    assert str(error_of(function, file)) == "it changed while it was read"
-
-
 def test_a_child_has_no_pandas() -> None:
     """In a child, pandas counts as not installed: its import takes longer than most calls."""
     assert "pandas is kept out" in str(error_of(importlib.import_module, "pandas"))

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import ncu_report
 import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, ReportSpec, write_report
+from support.nvidia_reads import read_with_nvidia
 
-from rooflens.ingest.reports.nvidia import read_with_nvidia
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.hotspots import hottest, leading_stall, places
 from rooflens.model.records import Kernel
@@ -26,11 +26,6 @@ def _read(tmp_path: Path, metrics: Mapping[str, MetricValue]) -> Kernel:
     file = write_report(tmp_path / "code.ncu-rep", ReportSpec([KernelSpec("kernel()", {**DURATION, **metrics})]))
     (kernel,) = read_with_nvidia(file, "code", ReadOptions()).kernels
     return kernel
-
-
-def _texts(monkeypatch: pytest.MonkeyPatch, texts: Mapping[int, str]) -> None:
-    """Give instructions a text, as written reports have no machine code."""
-    monkeypatch.setattr(ncu_report.IAction, "sass_by_pc", lambda _, pc: texts.get(pc, ""))
 
 
 def _lines(monkeypatch: pytest.MonkeyPatch, lines: Mapping[int, tuple[str, int]]) -> None:
@@ -91,16 +86,6 @@ def test_sectors_are_divided_into_loads_and_stores(tmp_path: Path) -> None:
         "store_sectors": 87,
         "store_excess_sectors": 40,
     }
-
-
-def test_loads_are_told_by_their_text_where_the_kind_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without stored kinds the instruction's text decides, also after a predicate; without text nothing is claimed."""
-    metrics = {"memory_l2_theoretical_sectors_global": Instances({LOAD: 8, STORE: 4}, 12)}
-    assert _read(tmp_path, metrics).code_totals == {}
-    _texts(monkeypatch, {LOAD: "@!P0 LDG.E R2, [R4.64]", STORE: "RED.E.ADD.STRONG.GPU [R4.64], R5"})
-    assert _read(tmp_path, metrics).code_totals == {"load_sectors": 8, "store_sectors": 4}
 
 
 def test_a_metric_that_counted_nothing_is_zero(tmp_path: Path) -> None:
@@ -170,30 +155,8 @@ def test_instances_by_name_are_no_instructions(tmp_path: Path) -> None:
     assert _read(tmp_path, metrics).code_totals == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "threads"),
-    [
-        ("HFMA2.MMA R5, -RZ, RZ, 1.875, 0", 32),
-        ("@P0 HFMA2 R5, -RZ, RZ, 0, 0", 32),
-        ("HFMA2.BF16_V2 R5, R3, -RZ.H0_H0, R4", 32),
-        ("HFMA2 R5, R3, R4, -RZ", 0),
-        ("HFMA2.MMA R5, R3.H0_H0, 2, 2, R4", 0),
-    ],
-)
-def test_packed_fp16_that_loads_constants_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, threads: int
-) -> None:
-    """Only a multiply-add with the zero register as a factor is no arithmetic; with a zero addend it is a product."""
-    _texts(monkeypatch, {LOAD: "LDG.E R2, [R4.64]", STORE: text})
-    metrics = {
-        "thread_inst_executed_true": Instances({LOAD: 64, STORE: 32}, 96),
-        "sass__thread_inst_executed_true_per_opcode": Instances({"HFMA2": 32, "LDG": 64}, 96),
-    }
-    assert _read(tmp_path, metrics).code_totals["fp16_constant_threads"] == threads
-
-
-def test_packed_fp16_is_unknown_without_text_and_zero_without_such_opcodes(tmp_path: Path) -> None:
-    """Without instructions' text constants are unknown, except for a kernel whose opcode table has no such opcode."""
+def test_packed_fp16_is_unknown_without_kinds_and_zero_without_such_opcodes(tmp_path: Path) -> None:
+    """Without instructions' kinds constants are unknown, except for a kernel whose opcode table has no such opcode."""
     threads = {"thread_inst_executed_true": Instances({LOAD: 64, STORE: 32}, 96)}
     table = "sass__thread_inst_executed_true_per_opcode"
     with_packed = {**threads, table: Instances({"HFMA2.MMA": 32, "LDG": 64}, 96)}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, ReportSpec, SessionSpec, write_report
+from support.nvidia_reads import read_with_nvidia
 
 from rooflens.ingest.metrics.figures import KIND, LINE_IN, OPCODE
 from rooflens.ingest.reports.container import inspect
-from rooflens.ingest.reports.nvidia import read_with_nvidia
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions
 

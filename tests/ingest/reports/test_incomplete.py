@@ -41,7 +41,7 @@ def test_wherever_it_is_cut_the_kernels_before_are_read(incomplete: Path) -> Non
     assert set(counts) == set(range(5))
 
 
-@pytest.mark.parametrize("reader", ["auto", "direct", "ncu-report"])
+@pytest.mark.parametrize("reader", ["auto", "direct"])
 def test_what_is_whole_is_read_with_a_note(incomplete: Path, reader: str) -> None:
     """Every reader returns the kernels before the cut; the note gives their number and the damage."""
     incomplete.write_bytes(REPORT[:-1])

@@ -14,7 +14,6 @@ from support.ncu_rep_writer import KernelSpec, NvtxRange, ReportSpec, SessionSpe
 
 from rooflens.ingest.load import Loaded, ingest_reports
 from rooflens.ingest.messages.sessions import range_path
-from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.read import read_report
 from rooflens.model.records import Kernel
@@ -140,7 +139,9 @@ def test_nvidia_reads_results_of_several_processes_in_the_same_order(tmp_path: P
     actions = [action for part in context for action in part]
     assert [action.name() for action in actions] == [kernel.function_name for kernel in kernels]
     assert actions[0].nvtx_state().domain_by_id(0).push_pop_ranges() == ("train", "step")
-    assert [origin.process for origin in inspect(file).origins] == [f"p {kernel.process[0]}" for kernel in kernels]
+    assert [kernel.process for kernel in read_report(file, "p").kernels] == [
+        f"p {kernel.process[0]}" for kernel in kernels
+    ]
 
 
 @pytest.mark.corpus

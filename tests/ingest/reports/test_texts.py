@@ -11,20 +11,20 @@ from support.encoded_code import report_of_loops
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report
 
 from rooflens.errors import EnvironmentMissingError, InputError
-from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.reports import texts
 from rooflens.ingest.reports.read import ReadOptions, read_bytes, read_report
 from rooflens.ingest.reports.report import ReadReport
-from rooflens.ingest.reports.texts import TextsAndCode, TextsRequest, add_texts
+from rooflens.ingest.reports.texts import SassTexts, TextsRequest, add_texts
 
 TABLE = Instances({0x1000 + 16 * number: 1.0 + number for number in range(9)}, 45.0)
 OPTIONS = ReadOptions(texts_later=True)
-FOUND = Code(totals={"warp_inst": 7.0})
+FOUND = "EXIT"
 
 
 @pytest.fixture
-def reports() -> list[tuple[Path, ReadReport]]:
-    """Return three reports whose code only NVIDIA's module may read, and one without code."""
+def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, ReadReport]]:
+    """Return three reports whose hottest instructions lack their text, and one without code."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     metrics: list[dict[str, Any]] = [{"inst_executed": TABLE, "m": number} for number in range(3)] + [{"m": 3}]
     data = [encode_report(ReportSpec([KernelSpec("kernel()", one)])) for one in metrics]
     return [(Path(f"{number}.ncu-rep"), read_bytes(one, str(number))) for number, one in enumerate(data)]
@@ -33,14 +33,18 @@ def reports() -> list[tuple[Path, ReadReport]]:
 def _child(calls: list[list[str]], killer: str = "") -> Any:
     """Stand in for the child: it dies at one report, whatever else it was asked."""
 
-    def in_child(_: object, asked: Sequence[TextsRequest], deadline_s: float) -> list[TextsAndCode]:
+    def in_child(_: object, asked: Sequence[TextsRequest], deadline_s: float) -> list[SassTexts]:
         calls.append([str(one.path) for one in asked])
         assert deadline_s == OPTIONS.deadline_s * len(asked)
         if killer in calls[-1]:
             raise InputError("NVIDIA's reader ended with SIGSEGV")
-        return [TextsAndCode({}, dict.fromkeys(one.unlisted, FOUND)) for one in asked]
+        return [{at: dict.fromkeys(addresses, FOUND) for at, addresses in one.addresses.items()} for one in asked]
 
     return in_child
+
+
+def _told(report: ReadReport) -> set[str | None]:
+    return {spot.sass for spot in report.kernels[0].hotspots if spot.by == "sass"}
 
 
 def test_one_child_tells_of_all_reports(
@@ -51,8 +55,8 @@ def test_one_child_tells_of_all_reports(
     monkeypatch.setattr(texts, "in_child", _child(calls))
     done = add_texts(reports, OPTIONS)
     assert calls == [["0.ncu-rep", "1.ncu-rep", "2.ncu-rep"]]
-    assert [one.kernels[0].code_totals for one in done] == [{"warp_inst": 7.0}] * 3 + [{}]
-    assert not any(one.notes or one.unlisted or one.untold for one in done)
+    assert [_told(one) for one in done] == [{FOUND}] * 3 + [set()]
+    assert not any(one.notes or one.untold for one in done)
 
 
 def test_a_report_that_kills_the_child_costs_its_own_text(
@@ -63,9 +67,9 @@ def test_a_report_that_kills_the_child_costs_its_own_text(
     monkeypatch.setattr(texts, "in_child", _child(calls, killer="1.ncu-rep"))
     done = add_texts(reports, OPTIONS)
     assert calls[1:] == [["0.ncu-rep"], ["1.ncu-rep"], ["2.ncu-rep"]]
-    assert [one.kernels[0].code_totals.get("warp_inst") for one in done] == [7.0, 45.0, 7.0, None]
+    assert [_told(one) for one in done] == [{FOUND}, {None}, {FOUND}, set()]
     assert [len(one.notes) for one in done] == [0, 1, 0, 0]
-    assert done[1].notes == ("SASS text and source lines are missing: NVIDIA's reader ended with SIGSEGV",)
+    assert done[1].notes == ("SASS text is missing: NVIDIA's reader ended with SIGSEGV",)
 
 
 def test_without_the_module_reports_are_read_and_a_note_says_so(
@@ -79,7 +83,7 @@ def test_without_the_module_reports_are_read_and_a_note_says_so(
     monkeypatch.setattr(texts, "in_child", in_child)
     done = add_texts(reports, OPTIONS)
     assert [one.kernels for one in done] == [one.kernels for _, one in reports]
-    note = "SASS text and source lines are missing: `ncu-report` is not installed"
+    note = "SASS text is missing: `ncu-report` is not installed"
     assert [one.notes for one in done] == [(note,), (note,), (note,), ()]
 
 
@@ -91,9 +95,7 @@ def test_the_module_is_not_asked_where_it_must_not_be(
     monkeypatch.setattr(texts, "in_child", _child(calls))
     done = add_texts(reports, ReadOptions(reader="direct"))
     assert calls == []
-    assert {one.notes for one in done[:3]} == {
-        ("SASS text and source lines are missing: NVIDIA's module was not asked",)
-    }
+    assert {one.notes for one in done[:3]} == {("SASS text is missing: NVIDIA's module was not asked",)}
 
 
 def test_without_the_module_instructions_are_named_by_their_opcodes(tmp_path: Path) -> None:
