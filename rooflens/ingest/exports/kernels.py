@@ -26,6 +26,7 @@ from rooflens.ingest.exports.tables import (
     STREAM,
     Header,
 )
+from rooflens.model import keys
 from rooflens.model.records import Rule, held_once
 
 GPU_NAME = "device__attribute_display_name"
@@ -40,7 +41,6 @@ _FIELDS_OF_RANGE = 6
 The text repeats the name, colons and all, or is `none`."""
 
 _UNGROUPED = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
-_PAIRS = {")": "(", ">": "<", "]": "["}
 _MOST_DIGITS = 11
 _AXES = "xyz"
 _LENGTH = re.compile(r"L?(\d{1,6})")
@@ -142,26 +142,7 @@ def function_of(signature: str) -> str:
     """Drop return type, namespaces, template arguments and parameters: `void a::f<int>(T1 *)` -> `f`."""
     if signature.startswith("_Z"):
         return _mangled_function(signature)
-    bare = _without_end(_without_end(signature.strip(), ")").rstrip(), ">").rstrip()
-    return re.split(r"::|[\s*&]", bare)[-1] or signature
-
-
-def _without_end(text: str, closing: str) -> str:
-    """Drop a bracketed part at the end of a text, if there is one.
-
-    A `<` or `>` within round brackets is a comparison: `enable_if<((8) > (0)), int>` ends where it began.
-    """
-    if not text.endswith(closing):
-        return text
-    depth = within = 0
-    for place in range(len(text) - 1, -1, -1):
-        if closing == ">":
-            within += {")": 1, "(": -1}.get(text[place], 0)
-        if within <= 0:
-            depth += {closing: 1, _PAIRS[closing]: -1}.get(text[place], 0)
-        if depth == 0:
-            return text[:place]
-    return text
+    return keys.function_of(signature)
 
 
 def _mangled_function(symbol: str) -> str:
