@@ -56,13 +56,13 @@ class WorkloadModule(Protocol):
 
     TOLERANCE: Mapping[str, float]
 
-    def prepare(self, parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> Any:
-        """Make the operands, outside the range."""
+    def prepare(self, parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[Any, ...]:
+        """Make the operands, outside the range: what the others take."""
 
-    def run(self, state: Any) -> Tensors:
+    def run(self, *operands: Any) -> Tensors:
         """Do the work once; each call repeats it on the same operands."""
 
-    def reference(self, state: Any) -> Tensors:
+    def reference(self, *operands: Any) -> Tensors:
         """Compute the expected result of `run` in higher precision."""
 
 
@@ -159,32 +159,32 @@ def _forget() -> None:
 
 
 def _measure(program: WorkloadModule, parameters: Mapping[str, int], dtype: str, plan: MeasurePlan) -> Measurement:
-    state = program.prepare(parameters, DTYPES[dtype].torch, plan.device)
+    operands = program.prepare(parameters, DTYPES[dtype].torch, plan.device)
     for _ in range(WARM_UP_RUNS):
-        program.run(state)
-    wall_ns, result = _run_in_range(program, state, plan)
-    activities = _watch(program, state, plan)
-    error = relative_error(result, program.reference(state)) if plan.checked else None
+        program.run(*operands)
+    wall_ns, result = _run_in_range(program, operands, plan)
+    activities = _watch(program, operands, plan)
+    error = relative_error(result, program.reference(*operands)) if plan.checked else None
     tolerance = program.TOLERANCE[dtype]
     return Measurement(
         launches=None if activities is None else count_kernels(activities),
         wall_ns=wall_ns,
         kernel_ns=None if activities is None else busy_ns(activities),
-        cold_ns=_cold_ns(program, state, plan),
+        cold_ns=_cold_ns(program, operands, plan),
         max_relative_error=error,
         tolerance=tolerance,
         ok=not plan.checked or (error is not None and error <= tolerance),
     )
 
 
-def _run_in_range(program: WorkloadModule, state: Any, plan: MeasurePlan) -> tuple[int, Tensors]:
+def _run_in_range(program: WorkloadModule, operands: tuple[Any, ...], plan: MeasurePlan) -> tuple[int, Tensors]:
     _synchronize(plan.device)
     with ExitStack() as ranges:
         for name in filter(None, (RANGE_NAME, plan.case_range)):
             ranges.enter_context(_nvtx_range(plan.device, name))
         start_ns = time.perf_counter_ns()
         for _ in range(plan.iterations):
-            result = program.run(state)
+            result = program.run(*operands)
         _synchronize(plan.device)
         wall_ns = time.perf_counter_ns() - start_ns
     return wall_ns, result
@@ -208,11 +208,11 @@ def _synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def _watch(program: WorkloadModule, state: Any, plan: MeasurePlan) -> list[Activity] | None:
+def _watch(program: WorkloadModule, operands: tuple[Any, ...], plan: MeasurePlan) -> list[Activity] | None:
     # Run again outside the range: tracing slows the host, and wall time would count that as gaps.
     if not plan.profiled or plan.device.type != "cuda":
         return None
-    return _traced(lambda: program.run(state), plan)
+    return _traced(lambda: program.run(*operands), plan)
 
 
 def _traced(run: Callable[[], object], plan: MeasurePlan) -> list[Activity]:
@@ -223,14 +223,14 @@ def _traced(run: Callable[[], object], plan: MeasurePlan) -> list[Activity]:
     return device_activities(profile.events())
 
 
-def _cold_ns(program: WorkloadModule, state: Any, plan: MeasurePlan) -> int | None:
+def _cold_ns(program: WorkloadModule, operands: tuple[Any, ...], plan: MeasurePlan) -> int | None:
     l2_bytes = _l2_bytes(plan.device)
     if not plan.profiled or not l2_bytes:
         return None
     # Reading leaves no lines in L2 that a later kernel must write back.
     other = torch.ones(2 * l2_bytes // 4, device=plan.device)
     flushes = _traced(other.sum, plan)
-    both = _traced(lambda: (other.sum(), program.run(state)), plan)
+    both = _traced(lambda: (other.sum(), program.run(*operands)), plan)
     own = without_first(both, plan.iterations, len(flushes))
     return None if own is None else busy_ns(own)
 

@@ -59,7 +59,7 @@ def _formula_and_count(name: str, case_name: str, device: str = "meta") -> tuple
     program = torch_harness.load_program(workload)
     state = program.prepare(parameters, torch_measure.DTYPES[case.dtype].torch, torch.device(device))
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        program.run(state)
+        program.run(*state)
     formula = case.flop_count(parameters)
     assert formula is not None
     return formula, counter.get_total_flops()

@@ -25,10 +25,10 @@ class Doubling:
     offset: float = 0.0
     diary: list[str] = field(default_factory=list)
 
-    def prepare(self, parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    def prepare(self, parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor]:
         """Make ones."""
         self.diary.append("prepare")
-        return torch.ones(parameters["n"], dtype=dtype, device=device)
+        return (torch.ones(parameters["n"], dtype=dtype, device=device),)
 
     def run(self, state: torch.Tensor) -> torch.Tensor:
         """Double, with the error."""

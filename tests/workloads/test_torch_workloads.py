@@ -133,7 +133,7 @@ def test_a_result_off_by_five_per_cent_would_be_noticed(workload: Workload, case
     program = _load(workload)
     torch.manual_seed(torch_measure.SEED)
     state = program.prepare(case.toy, torch_measure.DTYPES[case.dtype].torch, torch.device("cpu"))
-    reference = program.reference(state)
+    reference = program.reference(*state)
     wrong = tuple(1.05 * tensor for tensor in reference) if isinstance(reference, tuple) else 1.05 * reference
     error = torch_measure.relative_error(wrong, reference)
     assert error is not None
@@ -173,7 +173,7 @@ def test_a_result_that_is_not_finite_is_still_json(
 ) -> None:
     """NaN is printed as null, which every JSON parser accepts."""
     program = torch_harness.load_program(torch_harness.find_workload("softmax"))
-    monkeypatch.setattr(program, "run", lambda state: state.rows * float("nan"))
+    monkeypatch.setattr(program, "run", lambda rows: rows * float("nan"))
     assert torch_harness.main(["softmax", "--device", "cpu", "--toy"]) == 1
     line = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert (line["max_relative_error"], line["ok"]) == (None, False)

@@ -31,13 +31,13 @@ class AttentionInputs:
     fused: bool
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> AttentionInputs:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[AttentionInputs]:
     """Make the operands; the query is already divided by the root of the width, so that no kernel has to do it."""
     length, width = parameters["length"], parameters["width"]
     shape = (parameters["batch"], parameters["heads"], length, width)
     query, key, value = (torch.randn(shape, dtype=dtype, device=device) for _ in range(3))
     future = torch.ones(length, length, dtype=torch.bool, device=device).triu(1) if parameters["causal"] else None
-    return AttentionInputs(query / math.sqrt(width), key, value, future, fused=bool(parameters["fused"]))
+    return (AttentionInputs(query / math.sqrt(width), key, value, future, fused=bool(parameters["fused"])),)
 
 
 def run(state: AttentionInputs) -> torch.Tensor:

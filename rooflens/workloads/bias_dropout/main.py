@@ -5,8 +5,7 @@ Dropout is random, so the reference repeats it with the same random numbers on o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
@@ -29,36 +28,33 @@ def _joined(x: torch.Tensor, bias: torch.Tensor, probability: float) -> torch.Te
     return torch.dropout(x + bias, probability, train=True)
 
 
-@dataclass(frozen=True, slots=True)
-class DropoutInputs:
-    """Rows of tokens x width, a bias of width, and the function to run: two operations, or both compiled into one."""
-
-    rows: torch.Tensor
-    bias: torch.Tensor
-    probability: float
-    operation: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
+Operation: TypeAlias = "Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]"
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> DropoutInputs:
-    """Make the operands; compiling waits for the first run."""
+def prepare(
+    parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor, float, Operation]:
+    """Make rows of tokens x width and a bias of width; take the operation: two kernels, or both compiled into one.
+
+    Compiling waits for the first run.
+    """
     rows = torch.randn(parameters["tokens"], parameters["width"], dtype=dtype, device=device)
     bias = torch.randn(parameters["width"], dtype=dtype, device=device)
     operation = torch.compile(_joined) if parameters["fused"] else _separate
-    return DropoutInputs(rows, bias, parameters["percent"] / 100, operation)
+    return rows, bias, parameters["percent"] / 100, operation
 
 
-def run(state: DropoutInputs) -> torch.Tensor:
+def run(rows: torch.Tensor, bias: torch.Tensor, probability: float, operation: Operation) -> torch.Tensor:
     """Add the bias and drop `percent` of 100, the same elements each time."""
     torch.manual_seed(SEED)
-    return state.operation(state.rows, state.bias, state.probability)
+    return operation(rows, bias, probability)
 
 
-def reference(state: DropoutInputs) -> torch.Tensor:
+def reference(rows: torch.Tensor, bias: torch.Tensor, probability: float, operation: Operation) -> torch.Tensor:
     """Add in float64 and scale the kept elements; NaN if the number of kept elements is implausible."""
     torch.manual_seed(SEED)
-    stays = state.operation(torch.ones_like(state.rows), torch.zeros_like(state.bias), state.probability) != 0
-    probability, count = state.probability, stays.numel()
-    spread = (probability * (1 - probability) / count) ** 0.5
+    stays = operation(torch.ones_like(rows), torch.zeros_like(bias), probability) != 0
+    spread = (probability * (1 - probability) / stays.numel()) ** 0.5
     is_fair = abs(stays.double().mean() + probability - 1) < _SIGMAS * spread
-    scaled = (state.rows.double() + state.bias.double()) / (1 - probability) * stays
+    scaled = (rows.double() + bias.double()) / (1 - probability) * stays
     return torch.where(is_fair, scaled, torch.nan)

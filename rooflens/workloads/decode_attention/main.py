@@ -7,7 +7,6 @@ cache does not.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,32 +19,26 @@ TOLERANCE = {"bf16": 2e-2}
 """Probabilities and result are each rounded to 8 bits (2**-9); parts of a split cache are rescaled when joined."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeInputs:
-    """Query of batch x query heads x 1 x width; cached keys and values of batch x cache heads x length x width."""
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
+    """Make one query token of batch x query heads x 1 x width, and cached keys and values.
 
-    query: torch.Tensor
-    key: torch.Tensor
-    value: torch.Tensor
-
-
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> DecodeInputs:
-    """Make one query token and a full cache."""
+    The cache is full: batch x cache heads x length x width.
+    """
     batch, width = parameters["batch"], parameters["width"]
     cached = (batch, parameters["cache_heads"], parameters["length"], width)
     query = torch.randn(batch, parameters["query_heads"], 1, width, dtype=dtype, device=device)
     key, value = (torch.randn(cached, dtype=dtype, device=device) for _ in range(2))
-    return DecodeInputs(query, key, value)
+    return query, key, value
 
 
-def run(state: DecodeInputs) -> torch.Tensor:
+def run(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """Attend to the whole cache; there is no mask, since nothing in the cache is in the future."""
-    return F.scaled_dot_product_attention(state.query, state.key, state.value, enable_gqa=True)
+    return F.scaled_dot_product_attention(query, key, value, enable_gqa=True)
 
 
-def reference(state: DecodeInputs) -> torch.Tensor:
+def reference(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """Apply attention in float64, one sequence at a time, with a group's heads side by side."""
-    return torch.stack([_attend(*operands) for operands in zip(state.query, state.key, state.value, strict=True)])
+    return torch.stack([_attend(*operands) for operands in zip(query, key, value, strict=True)])
 
 
 def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:

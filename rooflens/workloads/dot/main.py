@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,25 +13,17 @@ TOLERANCE = {"bf16": 1e-2}
 """The result is rounded to 8 bits (2**-9); positive operands cannot cancel, and are summed in float32."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vectors:
-    """Two vectors."""
-
-    left: torch.Tensor
-    right: torch.Tensor
-
-
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> Vectors:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
     """Make two vectors of numbers from 0 to 1."""
     left, right = (torch.rand(parameters["elements"], dtype=dtype, device=device) for _ in range(2))
-    return Vectors(left, right)
+    return left, right
 
 
-def run(state: Vectors) -> torch.Tensor:
+def run(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Multiply and sum."""
-    return torch.dot(state.left, state.right)
+    return torch.dot(left, right)
 
 
-def reference(state: Vectors) -> torch.Tensor:
+def reference(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Multiply and sum in float64."""
-    return torch.dot(state.left.double(), state.right.double())
+    return torch.dot(left.double(), right.double())

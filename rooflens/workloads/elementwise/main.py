@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name all of PyTorch's documentation uses
@@ -23,27 +22,26 @@ OPERATIONS = (F.relu, F.gelu, _cos_cos)
 """The operations that the parameter `operation` selects from."""
 
 
-@dataclass(frozen=True, slots=True)
-class ElementwiseInputs:
-    """Elements, the plain operation, and the operation that runs: the same, or compiled into one kernel."""
-
-    elements: torch.Tensor
-    plain: Callable[[torch.Tensor], torch.Tensor]
-    operation: Callable[[torch.Tensor], torch.Tensor]
+Operation: TypeAlias = "Callable[[torch.Tensor], torch.Tensor]"
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> ElementwiseInputs:
-    """Make the elements; compiling waits for the first run."""
+def prepare(
+    parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device
+) -> tuple[torch.Tensor, Operation, Operation]:
+    """Make the elements; take the plain operation, and the one that runs: the same, or compiled into one kernel.
+
+    Compiling waits for the first run.
+    """
     plain = OPERATIONS[parameters["operation"]]
     elements = torch.randn(parameters["elements"], dtype=dtype, device=device)
-    return ElementwiseInputs(elements, plain, torch.compile(plain) if parameters["fused"] else plain)
+    return elements, plain, torch.compile(plain) if parameters["fused"] else plain
 
 
-def run(state: ElementwiseInputs) -> torch.Tensor:
+def run(elements: torch.Tensor, _: Operation, operation: Operation) -> torch.Tensor:
     """Apply the operation."""
-    return state.operation(state.elements)
+    return operation(elements)
 
 
-def reference(state: ElementwiseInputs) -> torch.Tensor:
+def reference(elements: torch.Tensor, plain: Operation, _: Operation) -> torch.Tensor:
     """Apply it in float64, uncompiled."""
-    return state.plain(state.elements.double())
+    return plain(elements.double())

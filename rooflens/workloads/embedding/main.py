@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,26 +14,18 @@ TOLERANCE = {"bf16": 0.0}
 """Rows are copied: not a bit may differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingInputs:
-    """A table of rows x width, and the row of each token."""
-
-    table: torch.Tensor
-    tokens: torch.Tensor
-
-
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> EmbeddingInputs:
-    """Make a table and tokens scattered over it."""
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
+    """Make a table of rows x width, and tokens scattered over it: the row of each."""
     rows = parameters["rows"]
     table = torch.randn(rows, parameters["width"], dtype=dtype, device=device)
-    return EmbeddingInputs(table, torch.randint(rows, (parameters["tokens"],), device=device))
+    return table, torch.randint(rows, (parameters["tokens"],), device=device)
 
 
-def run(state: EmbeddingInputs) -> torch.Tensor:
+def run(table: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
     """Look up the tokens."""
-    return F.embedding(state.tokens, state.table)
+    return F.embedding(tokens, table)
 
 
-def reference(state: EmbeddingInputs) -> torch.Tensor:
+def reference(table: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
     """Gather the rows by index; higher precision cannot improve a copy."""
-    return state.table[state.tokens].double()
+    return table[tokens].double()

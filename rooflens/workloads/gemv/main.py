@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,26 +14,18 @@ TOLERANCE = {"bf16": 1e-2}
 """The result is rounded to 8 bits (2**-9), and so may be the partial sums of a split row."""
 
 
-@dataclass(frozen=True, slots=True)
-class GemvOperands:
-    """Weights of rows x columns, and one token of 1 x columns."""
-
-    weights: torch.Tensor
-    token: torch.Tensor
-
-
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> GemvOperands:
-    """Make the weights and the token."""
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
+    """Make weights of rows x columns, and one token of 1 x columns."""
     rows, columns = parameters["rows"], parameters["columns"]
     weights = torch.randn(rows, columns, dtype=dtype, device=device)
-    return GemvOperands(weights, torch.randn(1, columns, dtype=dtype, device=device))
+    return weights, torch.randn(1, columns, dtype=dtype, device=device)
 
 
-def run(state: GemvOperands) -> torch.Tensor:
+def run(weights: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
     """Multiply as a linear layer does for a batch of one."""
-    return F.linear(state.token, state.weights)
+    return F.linear(token, weights)
 
 
-def reference(state: GemvOperands) -> torch.Tensor:
+def reference(weights: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
     """Multiply in float64."""
-    return state.token.double() @ state.weights.double().t()
+    return token.double() @ weights.double().t()

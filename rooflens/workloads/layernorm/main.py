@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,31 +16,25 @@ TOLERANCE = {"bf16": 5e-3}
 EPSILON = 1e-5
 
 
-@dataclass(frozen=True, slots=True)
-class LayernormInputs:
-    """Rows of rows x width, and a weight and a bias per column."""
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
+    """Make rows of rows x width, and a weight and a bias per column.
 
-    rows: torch.Tensor
-    weight: torch.Tensor
-    bias: torch.Tensor
-
-
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> LayernormInputs:
-    """Make rows with a mean other than zero, so that an error in subtracting it shows."""
+    Their mean is not zero, so that an error in subtracting it shows.
+    """
     width = parameters["width"]
     rows = torch.randn(parameters["rows"], width, dtype=dtype, device=device) + 1
     weight, bias = (torch.randn(width, dtype=dtype, device=device) for _ in range(2))
-    return LayernormInputs(rows, weight, bias)
+    return rows, weight, bias
 
 
-def run(state: LayernormInputs) -> torch.Tensor:
+def run(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Normalise every row."""
-    return F.layer_norm(state.rows, state.weight.shape, state.weight, state.bias, EPSILON)
+    return F.layer_norm(rows, weight.shape, weight, bias, EPSILON)
 
 
-def reference(state: LayernormInputs) -> torch.Tensor:
+def reference(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Normalise in float64, from the definition."""
-    rows = state.rows.double()
+    rows = rows.double()
     centred = rows - rows.mean(dim=1, keepdim=True)
     normal = centred / (centred.square().mean(dim=1, keepdim=True) + EPSILON).sqrt()
-    return normal * state.weight.double() + state.bias.double()
+    return normal * weight.double() + bias.double()

@@ -5,7 +5,6 @@ So in bf16 the intensity is about the batch size, and batching alone moves the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,29 +17,20 @@ TOLERANCE = {"bf16": 1e-2}
 """The hidden layer, the activation and the result are each rounded to 8 bits (2**-9)."""
 
 
-@dataclass(frozen=True, slots=True)
-class MlpInputs:
-    """Tokens of batch x width; weights of hidden x width and of width x hidden."""
-
-    tokens: torch.Tensor
-    up: torch.Tensor
-    down: torch.Tensor
-
-
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> MlpInputs:
-    """Make tokens, and weights that keep their spread near 1."""
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
+    """Make tokens of batch x width; weights of hidden x width and of width x hidden that keep their spread near 1."""
     width, hidden = parameters["width"], parameters["hidden"]
     tokens = torch.randn(parameters["batch"], width, dtype=dtype, device=device)
     up = torch.randn(hidden, width, dtype=dtype, device=device) / width**0.5
     down = torch.randn(width, hidden, dtype=dtype, device=device) / hidden**0.5
-    return MlpInputs(tokens, up, down)
+    return tokens, up, down
 
 
-def run(state: MlpInputs) -> torch.Tensor:
+def run(tokens: torch.Tensor, up: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
     """Apply both layers."""
-    return F.linear(F.gelu(F.linear(state.tokens, state.up)), state.down)
+    return F.linear(F.gelu(F.linear(tokens, up)), down)
 
 
-def reference(state: MlpInputs) -> torch.Tensor:
+def reference(tokens: torch.Tensor, up: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
     """Apply both layers in float64."""
-    return F.gelu(state.tokens.double() @ state.up.double().t()) @ state.down.double().t()
+    return F.gelu(tokens.double() @ up.double().t()) @ down.double().t()

@@ -37,7 +37,7 @@ class ExpertInputs:
     back: torch.Tensor
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> ExpertInputs:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[ExpertInputs]:
     """Make tokens, experts that keep their spread near 1, and a plan that sends each expert equally many tokens."""
     count, experts, active = parameters["tokens"], parameters["experts"], parameters["active"]
     width, hidden = parameters["width"], parameters["hidden"]
@@ -50,7 +50,7 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
     sent = chosen.indices // active
     back = torch.empty_like(sent)
     back[chosen.indices] = torch.arange(count * active, device=device)
-    return ExpertInputs(tokens, up, down, gates, sent, back)
+    return (ExpertInputs(tokens, up, down, gates, sent, back),)
 
 
 def run(state: ExpertInputs) -> torch.Tensor:

@@ -37,7 +37,7 @@ class PagedInputs:
     gather: bool
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> PagedInputs:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[PagedInputs]:
     """Make one query token, a pool of pages, and the list of pages: shuffled, or in order."""
     batch, width, page = parameters["batch"], parameters["width"], parameters["page"]
     count = batch * parameters["length"] // page
@@ -46,7 +46,7 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
     key, value = (torch.randn(pool, dtype=dtype, device=device) for _ in range(2))
     gather = bool(parameters["gather"])
     numbers = torch.randperm(count, device=device) if gather else torch.arange(count, device=device)
-    return PagedInputs(query, key, value, numbers.reshape(batch, -1), gather)
+    return (PagedInputs(query, key, value, numbers.reshape(batch, -1), gather),)
 
 
 def run(state: PagedInputs) -> torch.Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,27 +16,19 @@ TOLERANCE = {"bf16": 1e-2}
 EPSILON = 1e-5
 
 
-@dataclass(frozen=True, slots=True)
-class RmsnormInputs:
-    """Rows of rows x width, and a weight per column."""
-
-    rows: torch.Tensor
-    weight: torch.Tensor
-
-
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> RmsnormInputs:
-    """Make rows and weights."""
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
+    """Make rows of rows x width, and a weight per column."""
     width = parameters["width"]
     rows = torch.randn(parameters["rows"], width, dtype=dtype, device=device)
-    return RmsnormInputs(rows, torch.randn(width, dtype=dtype, device=device))
+    return rows, torch.randn(width, dtype=dtype, device=device)
 
 
-def run(state: RmsnormInputs) -> torch.Tensor:
+def run(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Normalise every row."""
-    return F.rms_norm(state.rows, state.weight.shape, state.weight, EPSILON)
+    return F.rms_norm(rows, weight.shape, weight, EPSILON)
 
 
-def reference(state: RmsnormInputs) -> torch.Tensor:
+def reference(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Normalise in float64, from the definition."""
-    rows = state.rows.double()
-    return rows / (rows.square().mean(dim=1, keepdim=True) + EPSILON).sqrt() * state.weight.double()
+    rows = rows.double()
+    return rows / (rows.square().mean(dim=1, keepdim=True) + EPSILON).sqrt() * weight.double()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,25 +13,18 @@ TOLERANCE = {"bf16": 5e-3}
 """The result is rounded to 8 bits (2**-9); exponentials and their sum are kept in float32."""
 
 
-@dataclass(frozen=True, slots=True)
-class SoftmaxInputs:
-    """The input, `rows` x `width`: softmax is taken of each row."""
-
-    rows: torch.Tensor
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor]:
+    """Make the input, `rows` x `width`: softmax is taken of each row."""
+    return (torch.randn(parameters["rows"], parameters["width"], dtype=dtype, device=device),)
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> SoftmaxInputs:
-    """Make rows."""
-    return SoftmaxInputs(torch.randn(parameters["rows"], parameters["width"], dtype=dtype, device=device))
-
-
-def run(state: SoftmaxInputs) -> torch.Tensor:
+def run(rows: torch.Tensor) -> torch.Tensor:
     """Turn every row into a distribution."""
-    return torch.softmax(state.rows, dim=1)
+    return torch.softmax(rows, dim=1)
 
 
-def reference(state: SoftmaxInputs) -> torch.Tensor:
+def reference(rows: torch.Tensor) -> torch.Tensor:
     """Compute it in float64, from the definition."""
-    rows = state.rows.double()
+    rows = rows.double()
     powers = (rows - rows.amax(dim=1, keepdim=True)).exp()
     return powers / powers.sum(dim=1, keepdim=True)

@@ -40,13 +40,13 @@ class TrainingInputs:
     results: tuple[torch.Tensor, ...] = ()
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> TrainingInputs:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[TrainingInputs]:
     """Make a batch and weights that keep its spread; capture the step if requested and if there is a GPU."""
     batch, width = parameters["batch"], parameters["width"]
     inputs, target = (torch.randn(batch, width, dtype=dtype, device=device) for _ in range(2))
     weights = [torch.randn(width, width, dtype=dtype, device=device) for _ in range(parameters["layers"])]
     state = TrainingInputs(inputs, target, tuple((one * (2 / width) ** 0.5).requires_grad_() for one in weights))
-    return _captured(state) if parameters["graph"] and device.type == "cuda" else state
+    return (_captured(state) if parameters["graph"] and device.type == "cuda" else state,)
 
 
 def _captured(state: TrainingInputs) -> TrainingInputs:

@@ -47,7 +47,7 @@ class BlockInputs:
     heads: int
 
 
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> BlockInputs:
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[BlockInputs]:
     """Make tokens, weights that keep their spread near 1, and a gradient to start from."""
     width, hidden, backward = parameters["width"], parameters["hidden"], bool(parameters["backward"])
 
@@ -64,7 +64,7 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
         down=leaf(width, hidden, scale=hidden**-0.5),
     )
     gradient = torch.randn(shape, dtype=dtype, device=device) if backward else None
-    return BlockInputs(leaf(*shape), weights, gradient, parameters["heads"])
+    return (BlockInputs(leaf(*shape), weights, gradient, parameters["heads"]),)
 
 
 def run(state: BlockInputs) -> tuple[torch.Tensor, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -22,22 +21,15 @@ WARPS = 8
 """Warps per row: 16 of 4096 elements per thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class TritonSoftmaxInputs:
-    """Rows of rows x width."""
-
-    rows: torch.Tensor
-
-
-def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> TritonSoftmaxInputs:
-    """Make rows.
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor]:
+    """Make rows of rows x width.
 
     Raises:
         EnvironmentMissingError: The device is a CPU, and Triton does not interpret.
     """
     if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
         raise EnvironmentMissingError("Triton compiles for GPUs only", "set TRITON_INTERPRET=1 to try it on a CPU")
-    return TritonSoftmaxInputs(torch.randn(parameters["rows"], parameters["width"], dtype=dtype, device=device))
+    return (torch.randn(parameters["rows"], parameters["width"], dtype=dtype, device=device),)
 
 
 def softmax_row(result: tl.tensor, rows: tl.tensor, width: tl.tensor, block: tl.constexpr) -> None:
@@ -53,16 +45,16 @@ def softmax_row(result: tl.tensor, rows: tl.tensor, width: tl.tensor, block: tl.
 _KERNEL = triton.jit(softmax_row)
 
 
-def run(state: TritonSoftmaxInputs) -> torch.Tensor:
+def run(rows: torch.Tensor) -> torch.Tensor:
     """Turn every row into a distribution, each in a program instance that holds it in registers."""
-    count, width = state.rows.shape
-    result = torch.empty_like(state.rows)
-    _KERNEL[(count,)](result, state.rows, width, block=triton.next_power_of_2(width), num_warps=WARPS)
+    count, width = rows.shape
+    result = torch.empty_like(rows)
+    _KERNEL[(count,)](result, rows, width, block=triton.next_power_of_2(width), num_warps=WARPS)
     return result
 
 
-def reference(state: TritonSoftmaxInputs) -> torch.Tensor:
+def reference(rows: torch.Tensor) -> torch.Tensor:
     """Compute it in float64, from the definition."""
-    rows = state.rows.double()
+    rows = rows.double()
     powers = (rows - rows.amax(dim=1, keepdim=True)).exp()
     return powers / powers.sum(dim=1, keepdim=True)
