@@ -6,12 +6,12 @@ JSON has no units, so values are read in base units, as `--print-units base` pri
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
 
 from rooflens.errors import InputError
 from rooflens.ingest.exports.kernels import UNNAMED, ExportedKernel, function_of
+from rooflens.ingest.exports.numbers import Style
 from rooflens.ingest.exports.tables import ExportFacts, open_text
 
 _METRIC = re.compile(r"[a-z][a-z0-9]*__\w{1,200}(?:\.\w{1,60}){0,4}")
@@ -74,18 +74,5 @@ def _add_value(kernel: ExportedKernel, metric: str, value: object) -> None:
     """Give a kernel a metric's value, which is a number, a string with a number, an object with a value, or a word."""
     if isinstance(value, dict):
         value = next((value[key] for key in _VALUES if key in value), None)
-    if isinstance(value, bool) or value is None:
-        return
-    if not isinstance(value, (int, float, str)):
-        return
-    try:
-        number = float(value.replace(",", "") if isinstance(value, str) else value)
-    except OverflowError:
-        return
-    except ValueError:
-        kernel.texts[metric] = str(value)
-        return
-    if math.isfinite(number):
-        kernel.numbers[metric] = number
-    else:
-        kernel.not_numbers.append(metric)
+    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        kernel.add(metric, str(value), Style(), 0)
