@@ -20,6 +20,9 @@ from rooflens.errors import InputError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+TEXT_HEAD_BYTES = 1 << 20
+"""How far into a text a table may begin: a log, or a program's own output, comes first."""
+
 PARTIAL = ".partial"
 """Ending of a file that is being written."""
 

@@ -17,6 +17,7 @@ from rooflens.ingest.exports.tables import (
     CONTEXT,
     DEVICE,
     GRID,
+    GROUPING,
     HOST,
     ID,
     INVOCATIONS,
@@ -40,7 +41,6 @@ _FIELDS_OF_RANGE = 6
 
 The text repeats the name, colons and all, or is `none`."""
 
-_UNGROUPED = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
 _MOST_DIGITS = 11
 _AXES = "xyz"
 _LENGTH = re.compile(r"L?(\d{1,6})")
@@ -123,10 +123,8 @@ def identified(cells: Sequence[str], header: Header) -> ExportedKernel:
         kernel.workload = _WORKLOADS[signature.casefold()]
     if name := cell(PROCESS):
         kernel.process_name = name
-        kernel.process = held_once(f"{name} {cell(PROCESS_ID).translate(_UNGROUPED)}".strip())
-    launches = cell(INVOCATIONS).translate(_UNGROUPED)
-    if launches.isascii() and launches.isdigit() and len(launches) < _MOST_DIGITS:
-        kernel.launches = max(1, int(launches))
+        kernel.process = held_once(f"{name} {cell(PROCESS_ID).translate(GROUPING)}".strip())
+    kernel.launches = _whole(cell(INVOCATIONS)) or 1
     kernel.nvtx_range = _range_path(cells[place] for place in header.range_columns if place < len(cells))
     for what, sizes in (("block", _three_sizes(cell(BLOCK))), ("grid", _three_sizes(cell(GRID)))):
         names = (f"launch__{what}_dim_{axis}" for axis in _AXES)
@@ -159,15 +157,21 @@ def _mangled_function(symbol: str) -> str:
 @lru_cache(maxsize=4096)
 def _three_sizes(cell: str) -> tuple[int, ...]:
     """Read `(32, 4, 1)`; empty unless three sizes are given."""
-    parts = [part.strip().translate(_UNGROUPED) for part in cell.strip("() ").split(", ")]
-    sizes = tuple(int(part) for part in parts if part.isascii() and part.isdigit() and len(part) < _MOST_DIGITS)
-    return sizes if len(sizes) == len(parts) == len(_AXES) else ()
+    sizes = [_whole(part) for part in cell.strip("() ").split(", ")]
+    known = tuple(size for size in sizes if size is not None)
+    return known if len(known) == len(sizes) == len(_AXES) else ()
+
+
+def _whole(cell: str) -> int | None:
+    """Read a whole number, however its digits are grouped; None if it is none, or damage."""
+    digits = cell.strip().translate(GROUPING)
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < _MOST_DIGITS else None
 
 
 def _add_device(kernel: ExportedKernel, device: str, capability: str) -> None:
     """Set the index of the GPU, or its name where ncu prints that instead, and its compute capability."""
-    if device.isascii() and device.isdigit() and len(device) < _MOST_DIGITS:
-        kernel.numbers[_DEVICE_ID] = float(device)
+    if (number := _whole(device)) is not None:
+        kernel.numbers[_DEVICE_ID] = float(number)
     elif device:
         kernel.texts[GPU_NAME] = held_once(device)
     if found := re.fullmatch(r"(\d{1,2})[.,](\d{1,2})", capability):

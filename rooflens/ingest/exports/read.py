@@ -11,6 +11,7 @@ from operator import itemgetter
 from msgspec import Struct, field
 
 from rooflens.errors import InputError, UnknownNameError
+from rooflens.files import TEXT_HEAD_BYTES
 from rooflens.format import GUESSED, some
 from rooflens.format import count as count_of
 from rooflens.ingest.exports.foreign import refusal
@@ -19,7 +20,7 @@ from rooflens.ingest.exports.kernels import GPU_NAME, ExportedKernel
 from rooflens.ingest.exports.long import long_kernels
 from rooflens.ingest.exports.objects import is_counters, object_kernels
 from rooflens.ingest.exports.same import assembled, merged, once
-from rooflens.ingest.exports.tables import HEAD_BYTES, ExportFacts, is_export, lines_of, open_text, records
+from rooflens.ingest.exports.tables import ExportFacts, is_export, lines_of, open_text, records
 from rooflens.ingest.exports.text import HEADER, is_text, text_rows
 from rooflens.ingest.exports.wide import wide_kernels
 from rooflens.model.counters.memory import SM_COUNTS
@@ -205,8 +206,8 @@ def read_export(
         gpu_option: The option that names the GPU, for notes and hints.
         on_read: Called with parts of the text as they are read.
     """
-    is_csv = is_export(data[:HEAD_BYTES])
-    printed = not is_csv and is_text(data[:HEAD_BYTES])
+    is_csv = is_export(data[:TEXT_HEAD_BYTES])
+    printed = not is_csv and is_text(data[:TEXT_HEAD_BYTES])
     return Export(
         data, gpu and displayed(gpu), ExportFacts(is_wanted, on_read), is_text=printed, _gpu_option=gpu_option
     )
@@ -230,7 +231,7 @@ def displayed(gpu: str) -> str:
 
 def _exported_kernels(data: bytes, facts: ExportFacts, *, is_text: bool) -> Iterator[ExportedKernel]:
     """Yield each launch once, from a text, from JSON, or from all tables."""
-    if is_counters(data[:HEAD_BYTES]):
+    if is_counters(data[:TEXT_HEAD_BYTES]):
         return object_kernels(data, facts)
     if is_text:
         return once(assembled(long_kernels(HEADER, text_rows(data, facts), facts)), facts, has_ids=False)

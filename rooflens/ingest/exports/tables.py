@@ -14,9 +14,6 @@ from rooflens.files import encoding_of
 from rooflens.format import count, some
 from rooflens.ingest.exports.numbers import Style
 
-HEAD_BYTES = 1 << 20
-"""How far into a file an export's header may begin: the program's own output comes first."""
-
 DELIMITERS = ",;\t|"
 
 ID, PROCESS_ID, PROCESS, HOST, KERNEL = "id", "process id", "process name", "host name", "kernel name"
@@ -37,7 +34,7 @@ _HEADER_WORDS = ("Kernel Name", "Metric Name", "Kernel_Name", "Metric_Name", "ke
 _OF_TEXT = frozenset({"", METRIC, UNIT, VALUE})
 """Headings of a table in ncu's text, which tabs may separate; an export says which kernel a row is of."""
 _FIRST_CELLS = '"ID","Process ID"'
-_GROUPING = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
+GROUPING = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
 _MOST_LINES_OF_A_ROW = 500
 _LARGEST_CELL = 2**31 - 1
 _LINES_AT_ONCE = 1024
@@ -45,7 +42,7 @@ _LINES_AT_ONCE = 1024
 
 
 def is_export(head: bytes) -> bool:
-    """Return whether a file is a CSV export of Nsight Compute, by its first `HEAD_BYTES` or all of it."""
+    """Return whether a file is a CSV export of Nsight Compute, by its first `TEXT_HEAD_BYTES` or all of it."""
     return any(header_of(line.lstrip("\ufeff")) is not None for line in open_text(head))
 
 
@@ -251,7 +248,7 @@ def _is_row(cells: Sequence[str], header: Header) -> bool:
     if len(cells) <= needed:
         return False
     place = header.columns.get(ID)
-    number = "" if place is None or place >= len(cells) else cells[place].strip().translate(_GROUPING)
+    number = "" if place is None or place >= len(cells) else cells[place].strip().translate(GROUPING)
     return not number or number.isdigit()
 
 

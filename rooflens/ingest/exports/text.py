@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from rooflens.errors import InputError
-from rooflens.files import is_utf16
+from rooflens.files import TEXT_HEAD_BYTES, is_utf16
 from rooflens.format import LONGEST_NAME
 from rooflens.ingest.exports.kernels import function_of
 from rooflens.ingest.exports.margins import as_printed, margin_of, without_margin
@@ -26,7 +26,6 @@ from rooflens.ingest.exports.tables import (
     CONTEXT,
     DEVICE,
     GRID,
-    HEAD_BYTES,
     HOST,
     ID,
     INVOCATIONS,
@@ -256,7 +255,7 @@ def text_rows(data: bytes, facts: ExportFacts) -> Iterator[list[str]]:
     Raises:
         InputError: The text is a summary over launches of an unknown form.
     """
-    margin = margin_of(open_text(data[:HEAD_BYTES]))
+    margin = margin_of(open_text(data[:TEXT_HEAD_BYTES]))
     return _TextReader(facts, is_bare=_is_bare(data)).rows(_clean_lines(lines_of(data, facts), margin))
 
 

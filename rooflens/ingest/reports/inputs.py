@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from rooflens.addresses import is_remote
 from rooflens.errors import InputError
-from rooflens.files import encoding_of, is_utf16
+from rooflens.files import TEXT_HEAD_BYTES, encoding_of, is_utf16
 from rooflens.foreign import is_summary_heading
 from rooflens.format import natural
 from rooflens.ingest.reports.jobs import Job, jobs_at
@@ -59,10 +59,6 @@ BLANK = b"\xef\xbb\xbf \t\r\n"
 _KEYS = (b'"traceEvents"', b'"deviceProperties"', b'"record_shapes"')
 _EVENT = re.compile(rb'\[\s*\{[^{}]{0,4000}"ph"\s*:')
 """Start of a JSON array of events, which has no keys of its own."""
-
-
-_SEARCHED_BYTES = 1 << 20
-"""How much of the begin and of the end of a text is searched for a table: a log may come first."""
 
 
 class Inputs(Struct, frozen=True):
@@ -161,11 +157,10 @@ def _drop_repeated_exports(jobs: dict[Path, Job], exported: Collection[Path]) ->
     if len(left) < 2:
         return
     from rooflens.ingest.exports.same import process_of, repeated  # noqa: PLC0415 - only where there are several
-    from rooflens.ingest.exports.tables import HEAD_BYTES  # noqa: PLC0415 - as above
 
     by_process: dict[tuple[str, ...], list[Path]] = {}
     for key in left:
-        launch = next((kernel.launch for kernel in _export_launches(jobs[key].path, HEAD_BYTES, 1)), None)
+        launch = next((kernel.launch for kernel in _export_launches(jobs[key].path, TEXT_HEAD_BYTES, 1)), None)
         if launch:
             by_process.setdefault(process_of(launch), []).append(key)
     for keys in by_process.values():
@@ -237,9 +232,8 @@ def _is_exported(path: Path) -> bool:
 def is_table(path: Path, unpacked: bytes | None = None) -> bool:
     """Return whether a file begins like ncu's output."""
     from rooflens.ingest.exports.read import is_printed  # noqa: PLC0415 - most reports are not exports
-    from rooflens.ingest.exports.tables import HEAD_BYTES  # noqa: PLC0415 - as above
 
-    return is_printed(first_bytes(path, HEAD_BYTES) if unpacked is None else unpacked)
+    return is_printed(first_bytes(path, TEXT_HEAD_BYTES) if unpacked is None else unpacked)
 
 
 def _is_folder(given: str) -> bool:
@@ -385,7 +379,7 @@ def is_summary(file: Path) -> bool:
     What ncu printed beside it counts more: it has counters.
     """
     try:
-        parts = [next(chunks(file), b"")[:_SEARCHED_BYTES]] if is_packed(file) else _head_and_tail(file)
+        parts = [next(chunks(file), b"")[:TEXT_HEAD_BYTES]] if is_packed(file) else _head_and_tail(file)
     except (InputError, OSError):
         return False
     if not any(parts) or _JSON.match(parts[0]) or (b"\0" in parts[0] and not is_utf16(parts[0])):
@@ -400,9 +394,9 @@ def is_summary(file: Path) -> bool:
 
 def _head_and_tail(file: Path) -> list[bytes]:
     """Return the first and the last bytes of a file; empty if it is not a readable file."""
-    head = first_bytes(file, _SEARCHED_BYTES)
-    if len(head) < _SEARCHED_BYTES:
+    head = first_bytes(file, TEXT_HEAD_BYTES)
+    if len(head) < TEXT_HEAD_BYTES:
         return [head]
     with file.open("rb") as stream:
-        stream.seek(max(_SEARCHED_BYTES, file.stat().st_size - _SEARCHED_BYTES))
+        stream.seek(max(TEXT_HEAD_BYTES, file.stat().st_size - TEXT_HEAD_BYTES))
         return [head, stream.read()]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
+from rooflens.files import TEXT_HEAD_BYTES
 from rooflens.format import LONGEST_NAME, as_unicode, notes_of_cut_names
 from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import outline, readable_part, regular_file_bytes
@@ -67,7 +68,7 @@ def read_report(
 def _read_plain(
     plain: Path, source: str, options: ReadOptions, on_read: Callable[[float], None] = lambda _: None
 ) -> ReadReport:
-    if _is_text(plain):
+    if _is_text(first_bytes(plain, TEXT_HEAD_BYTES)):
         with opened(plain) as (data, digest):
             return _exported(data[:], digest, source, options, on_read)
     with opened(plain) as (data, digest):
@@ -102,33 +103,18 @@ def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> 
         InputError: The data is no report, or is damaged.
     """
     digest = hashlib.sha256(bytes(data[:])).hexdigest()
-    if _is_export(data):
+    if _is_text(data[:TEXT_HEAD_BYTES]):
         return _exported(data[:], digest, source, options or ReadOptions())
     return _read_report_bytes(data, digest, source, options or ReadOptions())
 
 
-def _is_export(data: Bytes) -> bool:
-    if data[: len(MAGIC)] == MAGIC:
+def _is_text(head: bytes) -> bool:
+    """Return whether a file that begins so is ncu's text, or another text that we can name."""
+    if head[: len(MAGIC)] == MAGIC:
         return False
-    from rooflens.ingest.exports.read import is_printed  # noqa: PLC0415 - most reports are not exports
-    from rooflens.ingest.exports.tables import HEAD_BYTES  # noqa: PLC0415 - as above
-
-    return is_printed(data[:HEAD_BYTES])
-
-
-def _is_text(path: Path) -> bool:
-    """Return whether a file is ncu's text, or another text that we can name; False if it cannot be opened."""
-    if first_bytes(path, len(MAGIC)) == MAGIC:
-        return False
-    from rooflens.ingest.exports.foreign import is_known  # noqa: PLC0415 - as above
+    from rooflens.ingest.exports.foreign import is_known  # noqa: PLC0415 - most reports are not exports
     from rooflens.ingest.exports.read import is_printed  # noqa: PLC0415 - as above
-    from rooflens.ingest.exports.tables import HEAD_BYTES  # noqa: PLC0415 - as above
 
-    try:
-        with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
-    except OSError:
-        return False
     return is_printed(head) or is_known(head)
 
 
