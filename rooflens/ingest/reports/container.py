@@ -323,8 +323,9 @@ def result_count(path: Path) -> int:
         InputError: It cannot be read, is cut or damaged, or holds no results.
     """
     with mapped(path) as data:
-        read = blocks(data, file_head(data, path.name))
-        count = sum(kind not in NO_RESULTS for block in read for kind, _, _ in payload(data, block))
+        _, count, damage = _whole_part(data)
+    if damage is not None:
+        raise damage
     if not count:
         raise no_results()
     return count
@@ -365,15 +366,15 @@ def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Complete
     """
     with unpacked(path, max_bytes, to_damage=True) as plain, mapped(plain) as data:
         end, count, damage = _whole_part(data)
-        if not damage:
+        if damage is None:
             yield CompletePart(plain, count, "")
             return
         pieces = (data[at : min(at + _CHUNK_BYTES, end)] for at in range(0, end, _CHUNK_BYTES))
         with temporary_file(pieces, f"report{PLAIN_SUFFIX}") as place:
-            yield CompletePart(place, count, damage)
+            yield CompletePart(place, count, str(damage))
 
 
-def _whole_part(data: Bytes) -> tuple[int, int, str]:
+def _whole_part(data: Bytes) -> tuple[int, int, InputError | None]:
     """Return the end of the complete part of a report, the number of results in it, and the damage that follows."""
     end, count = file_head(data), 0
     try:
@@ -382,8 +383,8 @@ def _whole_part(data: Bytes) -> tuple[int, int, str]:
             results = sum(kind not in NO_RESULTS for kind, _, _ in payload(data, block))
             end, count = block.payload_end, count + results
     except InputError as error:
-        return end, count, str(error)
-    return end, count, ""
+        return end, count, error
+    return end, count, None
 
 
 def file_head(data: Bytes, name: str = "") -> int:
