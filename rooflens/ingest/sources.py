@@ -1,4 +1,4 @@
-"""A folder of source files beside a report: files found by path, name and digest, read within bounds.
+"""A folder of source files beside a report: files found by path, name and size, read within bounds.
 
 Nothing outside the folder is read: links that lead out of it are not followed. What is no text, or too large, is no
 source.
@@ -43,7 +43,7 @@ class SourceFolder:
         self.folder = Path(folder)
         self._is_asked = is_asked
         self._notes: dict[str, None] = {}
-        self._read: dict[tuple[str, int | None, str | None], tuple[str, bytes, str] | str | None] = {}
+        self._read: dict[tuple[str, int | None], tuple[str, bytes, str] | str | None] = {}
         if not self.folder.is_dir():
             hint = "give the folder that holds the kernels' source files"
             raise InputError(f"`{as_unicode(str(folder))}` is not a folder of sources", hint)
@@ -97,13 +97,13 @@ class SourceFolder:
 
     def _find(self, name: str, compiled: SourceFile) -> tuple[str, bytes, str] | str | None:
         """Return path, bytes and text of a file; a sentence if it cannot be used, None if there is none."""
-        key = name, compiled.compiled_bytes, compiled.md5
+        key = name, compiled.compiled_bytes
         if key not in self._read:
             self._read[key] = self._chosen_file(name, compiled)
         return self._read[key]
 
     def _chosen_file(self, name: str, compiled: SourceFile) -> tuple[str, bytes, str] | str | None:
-        """Choose among the files of a name: the one compiled by its digest or size, else the one most alike in path."""
+        """Choose among the files of a name: the one compiled by its size, else the one most alike in path."""
         parts = PurePosixPath(name.replace("\\", "/")).parts
         alike = self._by_name.get(parts[-1], ()) if parts else ()
         read = [(path, _read_text(self._root / path)) for path in alike[:_MOST_ALIKE]]

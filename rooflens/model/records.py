@@ -169,7 +169,6 @@ class SourceFile(Struct, frozen=True, gc=False):
     Attributes:
         text: Its text; None where neither the report embeds it nor a folder of sources holds it.
         compiled_bytes: Its size when it was compiled, as the line table says; None if unknown.
-        md5: Its digest when it was compiled, in hex; None if the line table has none.
         path: Where the folder of sources holds it, from that folder on; None for an embedded one.
         differs: Why the one in the folder is not the one that was compiled; empty if nothing says so. Without `text`,
             its lines are known to be others.
@@ -177,7 +176,6 @@ class SourceFile(Struct, frozen=True, gc=False):
 
     text: str | None = None
     compiled_bytes: int | None = None
-    md5: str | None = None
     path: str | None = None
     differs: str = ""
 

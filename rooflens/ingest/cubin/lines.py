@@ -41,18 +41,11 @@ Place: TypeAlias = tuple[str, int]
 """File and line."""
 
 
-class Mark(NamedTuple):
-    """What a line table says of the content of a file when it was compiled; None where it says nothing."""
-
-    byte_count: int | None = None
-    md5: str | None = None
-
-
 class LineTables(NamedTuple):
-    """The line table of each function, by its mangled name, and the marks of files that have lines."""
+    """The line table of each function, by its mangled name, and the sizes of files with lines; None where unknown."""
 
     of: Mapping[bytes, SourceLines]
-    marks: Mapping[str, Mark]
+    file_bytes: Mapping[str, int | None]
 
 
 class _Unit(NamedTuple):
@@ -62,7 +55,7 @@ class _Unit(NamedTuple):
         data: The bytes of this table alone, so that no byte is read twice whatever the table claims.
         start: Offset of the table in the section.
         program: Offset of the line program in the table.
-        files: Folder and name of each file, as bytes, and what the table says of its content.
+        files: Folder and name of each file, as bytes, and its size when it was compiled; None if unknown.
     """
 
     data: bytes
@@ -73,7 +66,7 @@ class _Unit(NamedTuple):
     line_range: int
     first_short: int
     operands: bytes
-    files: Sequence[tuple[bytes, bytes, Mark]]
+    files: Sequence[tuple[bytes, bytes, int | None]]
 
 
 class _LineRow(NamedTuple):
@@ -147,7 +140,7 @@ def read_lines(cubin: Cubin, budget: CodeBudget) -> LineTables:
         ValueError, IndexError, struct.error: The table is damaged, or holds something unknown.
     """
     found: dict[bytes, SourceLines] = {}
-    marks: dict[str, Mark] = {}
+    file_bytes: dict[str, int | None] = {}
     data = cubin.section(_TABLE) or b""
     # Charged before reading: a section header can claim any size.
     budget.take(TABLE_BYTES, len(data))
@@ -160,9 +153,9 @@ def read_lines(cubin: Cubin, budget: CodeBudget) -> LineTables:
             if function not in found:
                 found[function] = SourceLines()
             found[function].add(row)
-        marks |= program.marks
+        file_bytes |= program.file_bytes
         start += len(unit.data)
-    return LineTables(found, marks)
+    return LineTables(found, file_bytes)
 
 
 def _unit(section: bytes, start: int, budget: CodeBudget) -> _Unit:
@@ -183,13 +176,13 @@ def _unit(section: bytes, start: int, budget: CodeBudget) -> _Unit:
         folder, at = _string_at(data, at)
         folders.append(folder)
     at += 1
-    files = [(b"", b"", Mark())]
+    files: list[tuple[bytes, bytes, int | None]] = [(b"", b"", None)]
     while data[at]:
         budget.take(FILES)
         name, at = _string_at(data, at)
         folder_number, at = _unsigned(data, at)
         byte_count, at = _unsigned(data, _skipped(data, at))  # behind the time of its last change
-        files.append((folders[folder_number], name, Mark(byte_count or None)))
+        files.append((folders[folder_number], name, byte_count or None))
     program = _UNIT.size + header_bytes
     return _Unit(data, start, program, least_bytes, line_base, line_range, first_short, operands, files)
 
@@ -202,7 +195,7 @@ class _Program:
         self._functions = functions
         self._budget = budget
         self._names: dict[int, str] = {}
-        self.marks: dict[str, Mark] = {}
+        self.file_bytes: dict[str, int | None] = {}
 
     def rows(self) -> Iterator[tuple[bytes, _LineRow]]:
         """Yield the rows of each function."""
@@ -271,10 +264,10 @@ class _Program:
     def _file_name(self, number: int) -> str:
         """Return folder and name of a file, joined on demand: few files of the header have rows."""
         if number not in self._names:
-            folder, name, mark = self._unit.files[number]
+            folder, name, byte_count = self._unit.files[number]
             self._budget.take(FILE_NAME_BYTES, len(folder) + len(name))
             self._names[number] = file_name(posixpath.normpath(posixpath.join(folder, name))) if name else ""
-            self.marks[self._names[number]] = mark
+            self.file_bytes[self._names[number]] = byte_count
         return self._names[number]
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from rooflens.ingest.cubin.budget import CODE_BYTES, SOURCE_BYTES, CodeBudget, TooMuchCodeError
 from rooflens.ingest.cubin.decoding import kind_of
 from rooflens.ingest.cubin.elf import Cubin, ElfSection
-from rooflens.ingest.cubin.lines import LineTables, Mark, Place, file_name, read_lines
+from rooflens.ingest.cubin.lines import LineTables, Place, file_name, read_lines
 from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.metrics.stored import Kind
 from rooflens.model.inside.instruction import INSTRUCTION_BYTES
@@ -157,8 +157,7 @@ class Module:
 
     def source(self, file: str) -> SourceFile:
         """Return what is known of a source file, with its text if it is embedded."""
-        mark = self.lines.marks.get(file, Mark())
-        return SourceFile(self._files.get(file), mark.byte_count, mark.md5)
+        return SourceFile(self._files.get(file), self.lines.file_bytes.get(file))
 
 
 class Listing:

@@ -1,8 +1,7 @@
-"""Whether a file is the one that a kernel was compiled from: by its digest, its size, and what stands on its lines."""
+"""Whether a file is the one that a kernel was compiled from: by its size, and what stands on its lines."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -14,16 +13,14 @@ _NAMED_LINES = 3
 
 
 def compiled_as(data: bytes, compiled: SourceFile) -> bool | None:
-    """Return whether data are those that were compiled, by digest or else by size; None if the report has neither.
+    """Return whether data may be those that were compiled, by their size; None if the report does not say it.
 
     Line ends may have changed on the way: a checkout on another system changes all of them.
     """
-    if compiled.md5 is None and compiled.compiled_bytes is None:
+    if compiled.compiled_bytes is None:
         return None
     plain = data.replace(b"\r\n", b"\n")
     forms = (data, plain, plain.replace(b"\n", b"\r\n"))
-    if compiled.md5 is not None:
-        return any(hashlib.md5(form, usedforsecurity=False).hexdigest() == compiled.md5 for form in forms)
     return any(len(form) == compiled.compiled_bytes for form in forms)
 
 
@@ -56,8 +53,6 @@ def difference(kernel: Kernel, file: str, compiled: SourceFile, data: bytes, tex
         return Difference(words, moves_lines=True)
     if is_same is None:
         return Difference()
-    if compiled.md5 is not None:
-        return Difference("its digest is another one")
     return Difference(f"it has {len(data):,} bytes, the one compiled had {compiled.compiled_bytes:,}")
 
 
