@@ -19,8 +19,8 @@ from rooflens.format import cut_name, harmless, plain_name
 from rooflens.ingest.reports.inputs import is_timeline, timelines_in
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_per_cent
-from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
-from rooflens.model.compare.versions import check_count, pair_versions, path_labels
+from rooflens.model.compare.pairing import Unpaired, checked
+from rooflens.model.compare.versions import check_count, paired
 from rooflens.report.words.change import change_words, total_sentence
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.compare import Change, Timing
     from rooflens.model.compare.ladder import Ladder
     from rooflens.model.compare.matching import How
+    from rooflens.writing.answers import Answer
 
 NAME_WIDTH = 60
 """Characters of a kernel's name in its `repr`."""
@@ -149,6 +150,12 @@ class Comparison:
     def _pairs(self) -> list[Ladder]:
         return [pair for one in self._ladders for pair in one.each]
 
+    @property
+    def _answer(self) -> Answer:
+        from rooflens.writing.answers import of_comparison
+
+        return of_comparison(self._ladders, self._unpaired)
+
     def __repr__(self) -> str:
         said = (f"{one.program}: {total_sentence(one)}" for one in self._pairs)
         return f"<Comparison of {'; '.join(said)}>"
@@ -156,9 +163,8 @@ class Comparison:
     def __str__(self) -> str:
         """Return the table that `rooflens compare` prints."""
         from rooflens.report.writers.terminal import to_terminal
-        from rooflens.writing.answers import of_comparison
 
-        return harmless(to_terminal(of_comparison(self._ladders, self._unpaired).shown()).rstrip("\n"))
+        return harmless(to_terminal(self._answer.shown()).rstrip("\n"))
 
     @cached_property
     def changes(self) -> tuple[KernelChange, ...]:
@@ -256,9 +262,7 @@ class Comparison:
         >>> rl.compare(before, before).to_dict()["programs"][0]["total"]["outcome"]
         'single'
         """
-        from rooflens.writing.answers import of_comparison
-
-        document: dict[str, Any] = json.loads(of_comparison(self._ladders, self._unpaired).text("json"))
+        document: dict[str, Any] = json.loads(self._answer.text("json"))
         return document
 
     def to_markdown(self) -> str:
@@ -269,9 +273,7 @@ class Comparison:
         >>> rl.compare(before, before).to_markdown().startswith("### ")
         True
         """
-        from rooflens.writing.answers import of_comparison
-
-        return harmless(of_comparison(self._ladders, self._unpaired).text("md").removesuffix("\n"))
+        return harmless(self._answer.text("md").removesuffix("\n"))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write the comparison to a file: a page with changes as arrows (`.html`), Markdown (`.md`) or data (`.json`).
@@ -293,12 +295,11 @@ class Comparison:
         ...     rl.compare(before, before).save(f"{folder}/change.md").name
         'change.md'
         """
-        from rooflens.writing.answers import of_comparison
         from rooflens.writing.outputs import check_named, write_output
 
         file = Path(path)
         style = check_named(file, ("html", "md", "json"), force=force)
-        write_output(file, of_comparison(self._ladders, self._unpaired).text(style), hint="give another place")
+        write_output(file, self._answer.text(style), hint="give another place")
         return file
 
     def show(self, height: int = 800) -> None:
@@ -314,9 +315,7 @@ class Comparison:
         >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
         >>> rl.compare(before, before).show(height=600)
         """
-        from rooflens.writing.answers import of_comparison
-
-        notebook.show_page(lambda: of_comparison(self._ladders, self._unpaired).text("html"), height, "comparison")
+        notebook.show_page(lambda: self._answer.text("html"), height, "comparison")
 
     def _repr_markdown_(self) -> str:
         return self.to_markdown()
@@ -357,10 +356,7 @@ def compare(
 
         return compare_programs(sides, smallest, anyway=anyway)
     opened = [_side(one) for one in sides]
-    if len(sides) == 1:
-        found, unpaired = pair_versions(opened[0].analyzed.reports, _labels(sides)[0], smallest)
-    else:
-        found, unpaired = pair_sides([one.analyzed.reports for one in opened], _labels(sides), smallest)
+    found, unpaired = paired([one.analyzed.reports for one in opened], _names(sides), smallest)
     ladders = checked(found, anyway=anyway, hint="anyway=True compares all the same")
     return Comparison(ladders, unpaired, opened)
 
@@ -383,11 +379,10 @@ def _side(given: Any) -> Report:
     return report
 
 
-def _labels(given: Sequence[Recorded]) -> Sequence[str]:
+def _names(given: Sequence[Recorded]) -> Sequence[str]:
     """Name the sides by their paths; opened reports and lists of paths are named by position."""
     usual = ("base", "head") if len(given) == 2 else ("base", *(f"head {i}" for i in range(1, len(given))))
-    named = [
+    return [
         shown(os.fspath(one)) if isinstance(one, (str, os.PathLike)) else name
         for one, name in zip(given, usual, strict=True)
     ]
-    return named if len(given) == 2 else path_labels(named)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from rooflens.errors import UsageError
 
@@ -50,17 +50,11 @@ def predict(
 ) -> tuple[WhatIf, ...]: ...
 
 
-def predict(  # noqa: PLR0913 - the words of a command line
+def predict(
     operation: str | None = None,
     *,
     from_: Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
-    gpu: str | None = None,
-    dtype: str | None = None,
-    out_dtype: str | None = None,
-    link: LinkKind | None = None,
-    network_gb_per_s: float | None = None,
-    measured_ms: float | None = None,
-    **sizes: int,
+    **asked: Any,
 ) -> Forecast | tuple[WhatIf, ...]:
     """Predict an operation on a GPU from formula and datasheet; or, with `from_`, measured kernels elsewhere.
 
@@ -79,7 +73,8 @@ def predict(  # noqa: PLR0913 - the words of a command line
         link: Link between GPUs that share the work, `nvlink` or `pcie`; by default the fastest link that joins so many.
         network_gb_per_s: GB/s that a GPU sends over a network between GPUs, in place of a link.
         measured_ms: Measured time in ms: `compared` of the forecast sets it beside the floor and published kernels.
-        sizes: Sizes of the operation by name: `m=4096`; `rooflens predict gemm --help` lists an operation's sizes.
+        asked: The options above by name, and sizes of the operation: `m=4096`; `rooflens predict gemm --help` lists an
+            operation's sizes.
 
     Returns:
         `flop`, `moved_bytes`, `intensity` and `ridge` (FLOP per byte), `regime` (`memory`, `compute`,
@@ -100,24 +95,18 @@ def predict(  # noqa: PLR0913 - the words of a command line
     >>> forecast.regime, round(forecast.t_lower_s * 1e6)
     ('compute', 139)
     """
+    from rooflens.model.predict.options import Options
+
     if from_ is not None:
-        others = (operation, out_dtype, link, network_gb_per_s, measured_ms)
-        if any(one is not None for one in others) or sizes:
+        given = {name for name, value in asked.items() if value is not None}
+        if operation is not None or given - {"gpu", "dtype"}:
             raise UsageError("from_ takes the place of an operation and its sizes", "give gpu, dtype, or both")
-        return _predict_measured(from_, gpu, dtype)
+        return _predict_measured(from_, asked.get("gpu"), asked.get("dtype"))
     if operation is None:
         raise UsageError("nothing to predict", "give an operation, such as `gemm`, or from_=REPORT")
     from rooflens.model.predict.forecast import predicted
-    from rooflens.model.predict.options import DEFAULT_GPU, Options
 
-    options = Options(
-        gpu=gpu or DEFAULT_GPU,
-        dtype=dtype,
-        out_dtype=out_dtype,
-        link=link,
-        network_gb_per_s=network_gb_per_s,
-        measured_ms=measured_ms,
-    )
+    options, sizes = Options.of(asked)
     return predicted(operation, sizes, options).steps[0][1]
 
 

@@ -221,17 +221,11 @@ def _paired(
     Raises:
         InputError: A side cannot be read completely, two sides have no program in common, or one place has no versions.
     """
-    from rooflens.model.compare.pairing import pair_sides
-    from rooflens.model.compare.versions import check_count, pair_versions, path_labels
+    from rooflens.model.compare.versions import check_count, paired
 
     check_count(len(places))
-    if len(places) == 1:
-        return pair_versions(_side(places[0], wanted).reports, shown(places[0]), threshold)
-    named = [shown(place) for place in places]
-    labels = named if len(places) == 2 else path_labels(named)
-    each = zip_longest(places, timelines)
-    sides = [_side(place, wanted, timeline) for place, timeline in each]
-    return pair_sides([side.reports for side in sides], labels, threshold)
+    sides = [_side(place, wanted, timeline).reports for place, timeline in zip_longest(places, timelines)]
+    return paired(sides, [shown(place) for place in places], threshold)
 
 
 def _side(place: str, wanted: Wanted, timeline: Path | None = None) -> Analyzed:

@@ -243,14 +243,17 @@ _TIMED_BY = "record them with `gpu__time_duration.sum` in `ncu --metrics`, or wi
 
 def refusals(pair: Ladder) -> Iterator[str]:
     """Say why two sides must not be compared unless the user insists; nothing if they may be."""
-    base, head = _side_facts(pair.base), _side_facts(pair.head)
-    if base.kinds != head.kinds:
-        yield f"one side holds results of {_and(base.kinds)}, the other of {_and(head.kinds)}"
-    if base.replay and head.replay and base.replay != head.replay:
-        yield f"replay modes differ: {_and(base.replay)} and {_and(head.replay)}"
-    if base.synthetic != head.synthetic:
-        yield f"the {'base' if base.synthetic else 'head'} is synthetic: written by a generator, not measured"
-    yield from _untimed(base.timed, head.timed)
+    sides = pair.base, pair.head
+    base, head = (frozenset(one.kernel.workload for one in side.at_work) for side in sides)
+    if base != head:
+        yield f"one side holds results of {_and(base)}, the other of {_and(head)}"
+    base, head = (_stated(side, "replay_mode") for side in sides)
+    if base and head and base != head:
+        yield f"replay modes differ: {_and(base)} and {_and(head)}"
+    synthetic = [any(run.synthetic for run in side.runs) for side in sides]
+    if synthetic[0] != synthetic[1]:
+        yield f"the {'base' if synthetic[0] else 'head'} is synthetic: written by a generator, not measured"
+    yield from _untimed(*map(_is_timed, sides))
 
 
 def _untimed(*timed: bool) -> tuple[str, ...]:
@@ -291,57 +294,34 @@ def warnings(pair: Ladder) -> Iterator[str]:
     """Say what a reader must keep in mind about two sides that were not collected alike."""
     if pair.base.digests == pair.head.digests and pair.is_detected:
         return  # kernels of a report
-    base, head = _side_facts(pair.base), _side_facts(pair.head)
+    sides = pair.base, pair.head
     if shared := sum(run.digest in pair.base.digests for run in pair.head.runs):
         yield f"{shared} of the head's reports {'is' if shared == 1 else 'are'} among the base's too"
-    if base.gpus != head.gpus:
-        yield f"different GPUs ({_and(base.gpus)}; {_and(head.gpus)}): compare shares of the roofs, not times"
-    elif base.clock_hz and head.clock_hz and is_apart(base.clock_hz, head.clock_hz):
-        yield f"the SM clock differs: {base.clock_hz / 1e9:.2f} GHz and {head.clock_hz / 1e9:.2f} GHz"
-    for what, before, after in (
-        ("clock control", base.clock_control, head.clock_control),
-        ("cache control", base.cache_control, head.cache_control),
-        ("ncu version", base.ncu, head.ncu),
+    base, head = (frozenset(one.kernel.gpu_model or "" for one in side.at_work) - {""} for side in sides)
+    clocks = [mean_clock_hz(side) for side in sides]
+    if base != head:
+        yield f"different GPUs ({_and(base)}; {_and(head)}): compare shares of the roofs, not times"
+    elif is_apart(*clocks):
+        yield f"the SM clock differs: {' and '.join(f'{(hz or 0.0) / 1e9:.2f} GHz' for hz in clocks)}"
+    for what, name in (
+        ("clock control", "clock_control"),
+        ("cache control", "cache_control"),
+        ("ncu version", "ncu_version"),
     ):
-        if before != after and before and after:
-            yield f"{what}: {_and(before)} and {_and(after)}"
-    for name, facts in (("base", base), ("head", head)):
-        if facts.set_up:
-            only = "only fills inputs, and counts" if facts.set_up == 1 else "only fill inputs, and count"
-            yield f"{count(facts.set_up, 'launch')} of the {name} {only} in no time"
-        if facts.failed:
-            yield f"{facts.failed} of the {name}'s kernels failed while they were profiled, and are left out"
+        base, head = (_stated(side, name) for side in sides)
+        if base != head and base and head:
+            yield f"{what}: {_and(base)} and {_and(head)}"
+    for name, side in zip(("base", "head"), sides, strict=True):
+        if set_up := len(side.set_up):
+            only = "only fills inputs, and counts" if set_up == 1 else "only fill inputs, and count"
+            yield f"{count(set_up, 'launch')} of the {name} {only} in no time"
+        if failed := len(side.failed):
+            yield f"{failed} of the {name}'s kernels failed while they were profiled, and are left out"
 
 
-class _SideFacts(Struct, frozen=True):
-    kinds: frozenset[str]
-    replay: frozenset[str]
-    gpus: frozenset[str]
-    clock_control: frozenset[str]
-    cache_control: frozenset[str]
-    ncu: frozenset[str]
-    clock_hz: float | None
-    synthetic: bool
-    timed: bool
-    set_up: int
-    failed: int
-
-
-def _side_facts(side: Side) -> _SideFacts:
-    well = [a.kernel for a in side.at_work]
-    return _SideFacts(
-        kinds=frozenset(kernel.workload for kernel in well),
-        replay=_without_missing(run.replay_mode for run in side.runs),
-        gpus=_without_missing(kernel.gpu_model for kernel in well),
-        clock_control=_without_missing(run.clock_control for run in side.runs),
-        cache_control=_without_missing(run.cache_control for run in side.runs),
-        ncu=_without_missing(run.ncu_version for run in side.runs),
-        clock_hz=mean_clock_hz(side),
-        synthetic=any(run.synthetic for run in side.runs),
-        timed=_is_timed(side),
-        set_up=len(side.set_up),
-        failed=len(side.failed),
-    )
+def _stated(side: Side, name: str) -> frozenset[str]:
+    """Return what the runs of a side state; what they do not is left out."""
+    return frozenset(value for run in side.runs if (value := getattr(run, name)))
 
 
 def _is_timed(side: Side) -> bool:
@@ -350,10 +330,6 @@ def _is_timed(side: Side) -> bool:
 
 def _share_counters(change: Change) -> bool:
     return bool(change.base and change.head and shared_counters(change.base, change.head))
-
-
-def _without_missing(values: Iterable[str | None]) -> frozenset[str]:
-    return frozenset(value for value in values if value)
 
 
 def _and(values: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ from rooflens.model.compare.pairing import (
     REPORT_ENDINGS,
     Unpaired,
     is_repeated,
+    pair_sides,
     program_name,
     shared_name,
     version_name,
@@ -273,6 +274,24 @@ def _is_same_job(analysis: Analysis, other: Analysis) -> bool:
 def _launches_of_kernel(report: AnalyzedReport, kernel: KernelSummary) -> tuple[Analysis, ...]:
     own = kernel.analysis.kernel
     return tuple(one for one in at_work(report.analyses) if one.kernel.name == own.name and one.kernel.gpu == own.gpu)
+
+
+def paired(
+    sides: Sequence[Sequence[AnalyzedReport]], names: Sequence[str], threshold: float = DEFAULT_THRESHOLD
+) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
+    """Pair the programs of all sides, or of a single one its versions; return those without a partner, too.
+
+    Args:
+        sides: The reports of each side.
+        names: What the sides were given as; of more than two, what sets them apart is their label.
+        threshold: Smaller changes count as no change.
+
+    Raises:
+        InputError: A side has no program in common with the first, or a single one has no program in two versions.
+    """
+    if len(sides) == 1:
+        return pair_versions(sides[0], names[0], threshold)
+    return pair_sides(sides, names if len(names) == 2 else path_labels(names), threshold)
 
 
 def pair_versions(

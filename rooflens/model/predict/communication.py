@@ -2,19 +2,19 @@
 
 T_comms = bytes that must pass a GPU's link in one direction / its bandwidth; a GPU receives while it sends. The amounts
 are what no algorithm can go below: in an all-reduce a GPU must give away its buffer and get the sums. What rings, trees
-and switches that add up what passes through them (NVLink SHARP) send is in `Collective`.
+and switches that add up what passes through them (NVLink SHARP) send is in `Operation.algorithms`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
 
 from rooflens.errors import InputError, UsageError
-from rooflens.model.predict.rows import Collective, Operation, Size, Sizes
+from rooflens.model.predict.rows import Operation, Sent, Sizes
 from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES, Datasheet, Link, LinkKind
 
 PathKind = Literal[LinkKind, "network"]
@@ -84,6 +84,11 @@ def sharp_reduced(amount: float, gpus: int) -> float:
     from all GPUs for the one that owns it, which writes the sum once, to all.
     """
     return amount * (gpus + 1) / gpus
+
+
+def whole(amount: float, _: int) -> float:
+    """Return what a GPU sends that gives all of its buffer to one other."""
+    return amount
 
 
 def link_of(gpu: Datasheet, gpus: int, wanted: LinkKind | None = None) -> Link:
@@ -156,13 +161,15 @@ class Taken(Struct, frozen=True):
     bus_bytes_per_s: float
 
 
-def algorithms_of(collective: Collective, size: float, gpus: int, path: Path) -> tuple[Taken, ...]:
-    """List what the algorithms of libraries take, the least first."""
+def algorithms_of(operation: Operation, size: float, gpus: int, path: Path) -> tuple[Taken, ...]:
+    """List what the algorithms of libraries take for a collective, the least first."""
     found = []
-    for name, sent in collective.algorithms.items():
+    for name, sent in operation.algorithms.items():
         if name != SHARP or path.adds_up:
             time_s = sent(size, gpus) / path.bytes_per_s
-            found.append(Taken(name, sent(size, gpus), time_s, collective.bus_factor(gpus) * size / time_s))
+            found.append(
+                Taken(name, sent(size, gpus), time_s, (bus_factor(operation.name, gpus) or 0.0) * size / time_s)
+            )
     return tuple(sorted(found, key=lambda one: one.time_s))
 
 
@@ -176,132 +183,14 @@ def _lacking_link(gpu: Datasheet, kind: LinkKind) -> str:
 SHARP = "SHARP"
 """The algorithm of switches that add up what passes through them."""
 
-RING, DIRECT, TREE = "ring", "direct", "tree"
-_GPUS = Size("gpus", "GPUs that take part", 8, least=2)
-Share = Callable[[float, int], float]
-
-ALL_REDUCED = "all of"
-EXCHANGED = "(N - 1) / N of"
-
-
-def _one_for_one(_: int) -> float:
-    return 1.0
-
-
-def _whole(size: float, _: int) -> float:
-    return size
-
-
-def _exchanged_share(gpus: int) -> float:
-    return exchanged(1.0, gpus)
-
-
-_EXCHANGE = Collective(_exchanged_share, MappingProxyType({RING: exchanged}))
-
-
-def _collective(  # noqa: PLR0913, PLR0917 - one column each
-    name: str,
-    summary: str,
-    buffer: str,
-    words: tuple[str, str],
-    sent: Share,
-    moved: Share,
-    collective: Collective,
-    *,
-    pair: bool = False,
-) -> Operation:
-    """Make a collective's row of the table of operations.
-
-    Args:
-        name: Its name.
-        summary: What it does.
-        buffer: What the size `bytes` is the size of.
-        words: What goes to and from DRAM, and what is sent.
-        sent: Bytes that a GPU must send, as a function of that size and the number of GPUs.
-        moved: Bytes that a GPU must read and write, as a function of the same.
-        collective: What algorithms send.
-        pair: Whether exactly two GPUs take part.
-    """
-    sizes = (Size("bytes", buffer),) if pair else (Size("bytes", buffer), _GPUS)
-
-    def group(s: Sizes) -> int:
-        return 2 if pair else s["gpus"]
-
-    return Operation(
-        name,
-        summary,
-        "vector",
-        sizes,
-        "none counted: one addition for each element received hides behind its link",
-        words[0],
-        extra_bytes=lambda s: moved(s["bytes"], group(s)),
-        group=group,
-        sent_bytes=lambda s: sent(s["bytes"], group(s)),
-        sent_source=words[1],
-        collective=collective,
-    )
-
-
-COLLECTIVES = (
-    _collective(
-        "all-reduce",
-        "GPUs add up their buffers, and each gets the sums",
-        "bytes of the buffer that each GPU has",
-        ("buffer read, sums written", "the whole buffer at least; 2 (N - 1) / N of it in a ring"),
-        all_reduced,
-        lambda size, _: 2 * size,
-        Collective(
-            lambda gpus: ring_reduced(1.0, gpus),
-            MappingProxyType({RING: ring_reduced, TREE: tree_reduced, SHARP: sharp_reduced}),
-        ),
-    ),
-    _collective(
-        "all-gather",
-        "each GPU gets the buffers of all, one after the other",
-        "bytes of the whole, gathered",
-        ("own part read, the parts of the others written", f"{EXCHANGED} the whole"),
-        exchanged,
-        lambda size, _: size,
-        _EXCHANGE,
-    ),
-    _collective(
-        "reduce-scatter",
-        "GPUs add up their buffers, and each gets a part of the sums",
-        "bytes of the whole buffer that each GPU has",
-        ("buffer read, own part of the sums written", f"{EXCHANGED} the buffer"),
-        exchanged,
-        lambda size, gpus: size + size / gpus,
-        _EXCHANGE,
-    ),
-    _collective(
-        "all-to-all",
-        "each GPU sends every other one a part of its buffer, as experts need",
-        "bytes of the buffer that each GPU has",
-        ("parts for others read, parts from others written", f"{EXCHANGED} the buffer"),
-        exchanged,
-        lambda size, gpus: 2 * exchanged(size, gpus),
-        Collective(_exchanged_share, MappingProxyType({DIRECT: exchanged})),
-    ),
-    _collective(
-        "broadcast",
-        "each GPU gets the buffer of one",
-        "bytes of the buffer",
-        ("buffer read by the GPU that has it, written by every other one", "the buffer"),
-        _whole,
-        _whole,
-        Collective(_one_for_one, MappingProxyType({RING: _whole})),
-    ),
-    _collective(
-        "send",
-        "one GPU sends another its buffer",
-        "bytes of the buffer",
-        ("buffer read by one, written by the other", "the buffer"),
-        _whole,
-        _whole,
-        Collective(_one_for_one, MappingProxyType({DIRECT: _whole})),
-        pair=True,
-    ),
+_BUS: Mapping[str, Sent] = MappingProxyType(
+    {
+        "all-reduce": ring_reduced,
+        **dict.fromkeys(("all-gather", "reduce-scatter", "all-to-all", "gather", "scatter"), exchanged),
+        **dict.fromkeys(("broadcast", "reduce", "send", "receive"), whole),
+    }
 )
+"""What a GPU without help must send in a collective."""
 
 
 def bus_factor(collective: str, gpus: int) -> float | None:
@@ -310,16 +199,5 @@ def bus_factor(collective: str, gpus: int) -> float | None:
     Sizes are those of nccl-tests, too: of an all-gather and of a reduce-scatter the whole, of N GPUs together
     (doc/PERFORMANCE.md there; gather, scatter and sendrecv in src/gather.cu, src/scatter.cu, src/sendrecv.cu).
     """
-    factor = _BUS_FACTORS.get(collective)
-    return None if factor is None or gpus < 1 else factor(gpus)
-
-
-_BUS_FACTORS: Mapping[str, Callable[[int], float]] = MappingProxyType(
-    {
-        **{row.name: row.collective.bus_factor for row in COLLECTIVES if row.collective is not None},
-        "reduce": _one_for_one,
-        "gather": _exchanged_share,
-        "scatter": _exchanged_share,
-        "receive": _one_for_one,
-    }
-)
+    sent = _BUS.get(collective)
+    return None if sent is None or gpus < 1 else sent(1.0, gpus)

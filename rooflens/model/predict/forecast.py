@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError, UsageError
 from rooflens.format import duration, si
-from rooflens.model.predict.communication import Path, PathKind, Taken, algorithms_of, path_of
+from rooflens.model.predict.communication import Path, PathKind, Taken, algorithms_of, bus_factor, path_of
 from rooflens.model.predict.operations import OPERATIONS, the_operation
 from rooflens.model.predict.options import Options
 from rooflens.model.predict.rows import (
@@ -330,7 +330,7 @@ def forecast(  # noqa: PLR0913 - what is predicted, on what, and how
     over = path_of(gpu, gpus, options.link, options.network_gb_per_s) if gpus > 1 else None
     if operation.parts is None:
         found = _simple(whole_of(operation, whole), widths, dtype, gpu, over, moved_bytes)
-        return _as_algorithms_send(found, operation, whole, over) if operation.collective and over else found
+        return _as_algorithms_send(found, operation, whole, over) if operation.algorithms and over else found
     parts = tuple(_simple(part, widths_in(part, widths), dtype, gpu, over) for part in operation.parts(whole))
     found = composite(operation, whole, parts, _peak(operation.unit, dtype, gpu), gpu.dram_bandwidth.value)
     if not operation.fused:
@@ -355,13 +355,12 @@ def _of_units(parts: Iterable[Forecast]) -> tuple[float, ...]:
 
 def _as_algorithms_send(forecast: Forecast, operation: Operation, sizes: Sizes, over: Path) -> Forecast:
     """Say beside the floor of a collective what the algorithms of libraries take."""
-    assert operation.collective is not None  # noqa: S101 - the caller asked
     gpus = operation.group(sizes)
     return replace(
         forecast,
-        algorithms=algorithms_of(operation.collective, sizes["bytes"], gpus, over),
+        algorithms=algorithms_of(operation, sizes["bytes"], gpus, over),
         buffer_bytes=sizes["bytes"],
-        bus_factor=operation.collective.bus_factor(gpus),
+        bus_factor=bus_factor(operation.name, gpus) or 0.0,
     )
 
 

@@ -1,10 +1,10 @@
-"""The formulas of operations: FLOPs, elements moved and steps as functions of their sizes."""
+"""What the formulas of `operations.toml` are made of, and the steps of composite operations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rooflens.model.predict.communication import all_reduced, exchanged, share_of
+from rooflens.model.predict.communication import share_of
 from rooflens.model.predict.rows import Part, Sizes
 
 SOFTMAX_FLOP = 5
@@ -37,189 +37,38 @@ Eight weights of four bits take about five to mask and shift, four to convert an
 """
 
 
-def elementwise_elements(s: Sizes) -> float:
-    """Count every array that is read or written."""
-    return (s["reads"] + s["writes"]) * s["n"]
-
-
-def gemm_flop(s: Sizes) -> float:
-    """Count a multiply-add for each m, n and k; k is one GPU's part."""
-    return 2 * s["batch"] * s["m"] * s["n"] * share_of(s["k"], s["tensor_parallel"])
-
-
-def gemm_elements(s: Sizes) -> float:
-    """Count the elements that a product moves: operands once, or once per row or column of result tiles."""
-    return _tiled(s, s["tile"])
-
-
-def _tiled(s: Sizes, tile: int) -> float:
-    """Count elements if each row or column of tiles loads its operands; packed weights count as bytes instead."""
-    m, n, k = s["m"], s["n"], share_of(s["k"], s["tensor_parallel"])
-    tiles_down, tiles_across = _tiles(m, tile), _tiles(n, tile)
-    return s["batch"] * (m * k * tiles_across + k * n * tiles_down * _is_wide(s) + m * n)
-
-
-def _tiles(amount: int, tile: int) -> int:
+def tiles(amount: int, tile: int) -> int:
     """Count the tiles along a side of the result; 1 without tiling."""
     return -(-amount // tile) if tile else 1
 
 
-def _is_wide(s: Sizes) -> bool:
-    """Return whether weights are stored in the operands' type."""
-    return s.get("weight_bits", 0) == 0
+def tiled(m: int, n: int, k: int, tile: int, weight_bits: int) -> int:
+    """Count elements if each row or column of tiles loads its operands; packed weights count as bytes instead."""
+    return m * k * tiles(n, tile) + k * n * tiles(m, tile) * (weight_bits == 0) + m * n
 
 
-def packed_bytes(s: Sizes) -> float:
+def packed(n: int, k: int, bits: int, group: int, zeros: int) -> float:
     """Count the bytes of packed weights; each column of a group has a scale and maybe a zero point."""
-    bits = s.get("weight_bits", 0)
-    n, k = s["n"], share_of(s["k"], s.get("tensor_parallel", 1))
-    scaled = -(-k // s.get("weight_group", 1)) * n * (1 - _is_wide(s))
-    return s.get("groups", 1) * (k * n * bits / 8 + scaled * (SCALE_BYTES + s.get("zeros", 0) * bits / 8))
+    scaled = -(-k // group) * n * (bits != 0)
+    return k * n * bits / 8 + scaled * (SCALE_BYTES + zeros * bits / 8)
 
 
-def gemm_packed(s: Sizes) -> float:
-    """Count the bytes of packed weights as often as tiles load them from DRAM."""
-    return packed_bytes(s) * _tiles(s["m"], s["tile"])
-
-
-def gemm_unpacked(s: Sizes) -> float:
-    """Count the instructions that unpack weights: each weight once for every row of tiles that share it."""
-    weights = s["n"] * share_of(s["k"], s["tensor_parallel"]) * (1 - _is_wide(s))
-    return UNPACK_INSTRUCTIONS * weights * _tiles(s["m"], s["l2_tile"])
-
-
-def gemm_l2(s: Sizes, element_bytes: float) -> float:
-    """Count the bytes that result tiles load from L2: an upper bound for DRAM."""
-    tile = s["l2_tile"] or s["tile"]
-    return element_bytes * _tiled(s, tile) + packed_bytes(s) * _tiles(s["m"], tile)
-
-
-def gemm_results(s: Sizes) -> float:
-    """Count the results: each is written once, however operands are loaded."""
-    return s["batch"] * s["m"] * s["n"]
-
-
-def gemm_sent(s: Sizes) -> float:
-    """Count the bytes of the all-reduce after a product that is split along k: each GPU has partial sums."""
-    return all_reduced(gemm_results(s), s["tensor_parallel"])
-
-
-def grouped_elements(s: Sizes) -> float:
-    """Count rows, every matrix of weights, and results."""
-    return s["m"] * s["k"] + s["groups"] * s["k"] * s["n"] * _is_wide(s) + s["m"] * s["n"]
-
-
-def grouped_sent(s: Sizes) -> float:
-    """Count the rows that are sent to the GPUs that hold their weights."""
-    return exchanged(s["m"] * s["k"], s["dispatch"])
-
-
-def grouped_sent_back(s: Sizes) -> float:
-    """Count the results that those GPUs send back."""
-    return exchanged(s["m"] * s["n"], s["combine"])
-
-
-def _pairs(s: Sizes) -> float:
+def attended(length: int, causal: int) -> float:
     """Count the pairs of query and key that attention looks at in one head: a causal mask leaves the lower triangle."""
-    length = s["length"]
-    return length * (length + 1) / 2 if s["causal"] else length**2
+    return length * (length + 1) / 2 if causal else length**2
 
 
-def attention_exponentials(s: Sizes) -> float:
-    """Count an exponential per pair and head, without those that rescale the sums of a tile."""
-    return s["batch"] * s["heads"] * _pairs(s)
+def tiles_seen(length: int, tile: int, causal: int) -> float:
+    """Count the tiles of keys that a tile of queries loads.
+
+    Under a causal mask it sees half of the keys on average, and the tile that it is in.
+    """
+    return (tiles(length, tile) + 1) / 2 if causal else tiles(length, tile)
 
 
-def attention_flop(s: Sizes) -> float:
-    """Count both products and the softmax of every head."""
-    return s["batch"] * s["heads"] * _pairs(s) * (4 * s["width"] + SOFTMAX_FLOP)
-
-
-def flash_elements(s: Sizes) -> float:
-    """Count queries and results of every head, and keys and values of every key head."""
-    return s["batch"] * s["length"] * s["width"] * 2 * (s["heads"] + _kv_heads(s))
-
-
-def attention_results(s: Sizes) -> float:
-    """Count the results of every query head."""
-    return s["batch"] * s["length"] * s["width"] * s["heads"]
-
-
-def flash_l2(s: Sizes, element_bytes: float) -> float:
-    """Count queries and results once, and keys and values once per tile of queries and query head."""
-    tile, once = s["l2_tile"], s["batch"] * s["length"] * s["width"] * 2
-    if not tile:
-        return element_bytes * flash_elements(s)
-    # Under a causal mask a tile of queries sees half of the keys on average, and the tile that it is in.
-    tiles = -(-s["length"] // tile)
-    seen = (tiles + 1) / 2 if s["causal"] else tiles
-    return element_bytes * once * s["heads"] * (1 + seen)
-
-
-def varlen_flop(s: Sizes) -> float:
-    """Count both products and the softmax of pairs that were counted elsewhere."""
-    return s["heads"] * s["pairs"] * (2 * (s["width"] + _value_width(s)) + SOFTMAX_FLOP)
-
-
-def varlen_elements(s: Sizes) -> float:
-    """Count queries and results of every head, and keys and values of every key head."""
-    return (s["queries"] * s["heads"] + s["keys"] * _kv_heads(s)) * (s["width"] + _value_width(s))
-
-
-def varlen_exponentials(s: Sizes) -> float:
-    """Count an exponential per pair and head."""
-    return s["heads"] * s["pairs"]
-
-
-def varlen_softmax(s: Sizes) -> float:
-    """Count the FLOPs that are no products."""
-    return SOFTMAX_FLOP * varlen_exponentials(s)
-
-
-def varlen_backward_flop(s: Sizes) -> float:
-    """Count three products of the width of keys per pair, scores recomputed, and two of that of values."""
-    return s["heads"] * s["pairs"] * (6 * s["width"] + 4 * _value_width(s) + SOFTMAX_FLOP)
-
-
-def _value_width(s: Sizes) -> int:
-    return s["value_width"] or s["width"]
-
-
-def experts_flop(s: Sizes) -> float:
-    """Count the two products of each token and each of its experts; a gated first product is twice as wide."""
-    halves = 2 if s["gated"] else 1
-    return 2 * s["tokens"] * s["top_k"] * s["hidden"] * s["ffn"] * (halves + 1)
-
-
-def experts_elements(s: Sizes) -> float:
-    """Count tokens in and out, and the weights of the experts that got one."""
-    halves = 2 if s["gated"] else 1
-    return 2 * s["tokens"] * s["hidden"] + s["touched"] * s["hidden"] * s["ffn"] * (halves + 1)
-
-
-def naive_elements(s: Sizes) -> float:
-    """Add the matrix of scores, written and read once; masking it saves no traffic."""
-    return flash_elements(s) + 2 * s["batch"] * s["heads"] * s["length"] ** 2
-
-
-def naive_results(s: Sizes) -> float:
-    """Count the scores as results too: the first product writes them, the second reads them."""
-    return attention_results(s) + 2 * s["batch"] * s["heads"] * s["length"] ** 2
-
-
-def attention_gradients(s: Sizes) -> float:
-    """Count the gradients of query, key and value."""
-    return s["batch"] * s["length"] * s["width"] * (s["heads"] + 2 * _kv_heads(s))
-
-
-def decode_elements(s: Sizes) -> float:
-    """Count queries and results of every head, and the cache unless it has a type of its own."""
-    return _cached(s) * (s["kv_bits"] == 0) + s["batch"] * 2 * s["heads"] * s["width"]
-
-
-def decode_cache_bytes(s: Sizes) -> float:
-    """Count the bytes of a cache that has a type of its own."""
-    return _cached(s) * s["kv_bits"] / 8
+def conv_side(side: int, kernel: int, stride: int, padding: int) -> int:
+    """Return the side of a convolution's result, from that of the image."""
+    return max((side + 2 * padding - kernel) // stride + 1, 0)
 
 
 def _cached(s: Sizes) -> int:
@@ -228,41 +77,6 @@ def _cached(s: Sizes) -> int:
 
 def _kv_heads(s: Sizes) -> int:
     return s["kv_heads"] or s["heads"]
-
-
-def _conv_output(s: Sizes) -> tuple[int, int]:
-    high = (s["height"] + 2 * s["padding"] - s["kernel"]) // s["stride"] + 1
-    wide = (s["image_width"] + 2 * s["padding"] - s["kernel"]) // s["stride"] + 1
-    return max(high, 0), max(wide, 0)
-
-
-def conv_flop(s: Sizes) -> float:
-    """Count a multiply-add for each result, kernel element and input channel of the result's group."""
-    high, wide = _conv_output(s)
-    return 2 * s["batch"] * s["out_channels"] * high * wide * (s["in_channels"] // s["groups"]) * s["kernel"] ** 2
-
-
-def conv_elements(s: Sizes) -> float:
-    """Count images, weights and results."""
-    image = s["batch"] * s["in_channels"] * s["height"] * s["image_width"]
-    weights = s["out_channels"] * (s["in_channels"] // s["groups"]) * s["kernel"] ** 2
-    return image + weights + conv_results(s)
-
-
-def conv_results(s: Sizes) -> float:
-    """Count what a convolution writes."""
-    high, wide = _conv_output(s)
-    return s["batch"] * s["out_channels"] * high * wide
-
-
-def of_each_channel(s: Sizes) -> Sizes:
-    """Turn a depthwise convolution into one with as many groups as channels."""
-    return {
-        **s,
-        "in_channels": s["channels"],
-        "out_channels": s["channels"] * s["multiplier"],
-        "groups": s["channels"],
-    }
 
 
 def _product(  # noqa: PLR0913 - sizes of a product
@@ -437,36 +251,26 @@ def moe_parts(s: Sizes) -> Iterator[Part]:
     yield Part("expert-sum", sums, "weighted sum")
 
 
-def expert_sum_flop(s: Sizes) -> float:
-    """Count a multiplication for each expert of a token and element, and the additions between them."""
-    return s["tokens"] * s["width"] * (2 * s["top_k"] - 1)
-
-
-def expert_sum_elements(s: Sizes) -> float:
-    """Count the results of each expert, and their sum."""
-    return s["tokens"] * s["width"] * (s["top_k"] + 1)
-
-
-def expert_sum_sent(s: Sizes) -> float:
-    """Count the elements of the all-reduce after it, where GPUs share each expert."""
-    return all_reduced(s["tokens"] * s["width"], s["tensor_parallel"])
-
-
 def weight_elements(parts: Iterable[Part]) -> float:
     """Count the weights that products read, each once; packed ones count as bytes instead."""
-    return sum(_weights(part) * _is_wide(part.sizes) for part in parts)
+    unpacked = (part for part in parts if part.operation in _PRODUCTS and part.sizes["weight_bits"] == 0)
+    return sum(map(_weights, unpacked))
 
 
 def weight_bytes(parts: Iterable[Part]) -> float:
     """Count the bytes of packed weights."""
-    return sum(part.count * packed_bytes(part.sizes) for part in parts if part.operation in _PRODUCTS)
+    return sum(part.count * _packed_bytes(part.sizes) for part in parts if part.operation in _PRODUCTS)
 
 
 def _weights(part: Part) -> float:
-    if part.operation not in _PRODUCTS:
-        return 0.0
     s = part.sizes
     return float(part.count * s.get("groups", 1) * s["n"] * share_of(s["k"], s.get("tensor_parallel", 1)))
+
+
+def _packed_bytes(s: Sizes) -> float:
+    k = share_of(s["k"], s.get("tensor_parallel", 1))
+    groups: float = s.get("groups", 1)  # those that are expected to get a row
+    return groups * packed(s["n"], k, s["weight_bits"], s["weight_group"], s["zeros"])
 
 
 _PRODUCTS = frozenset({"gemm", "grouped-gemm"})
@@ -505,16 +309,16 @@ def _cache_part(s: Sizes) -> Part:
     return next(part for part in decode_parts(s) if part.operation == "attention-decode")
 
 
-def decode_cache_elements(s: Sizes) -> float:
-    """Count the cached elements that a decode step reads, unless the cache has a type of its own."""
+def decode_elements(s: Sizes) -> float:
+    """Count weights, cached elements unless the cache has a type of its own, and what else a decode step keeps."""
     part = _cache_part(s)
-    return part.count * _cached(part.sizes) * (s["kv_bits"] == 0)
+    return weight_elements(decode_parts(s)) + part.count * _cached(part.sizes) * (s["kv_bits"] == 0) + decode_kept(s)
 
 
 def decode_bytes(s: Sizes) -> float:
     """Count the bytes of packed weights, and of a cache that has a type of its own."""
     part = _cache_part(s)
-    return weight_bytes(decode_parts(s)) + part.count * decode_cache_bytes(part.sizes)
+    return weight_bytes(decode_parts(s)) + part.count * (_cached(part.sizes) * s["kv_bits"] / 8)
 
 
 def attention_parts(s: Sizes) -> Iterator[Part]:
@@ -540,8 +344,17 @@ def mlp_parts(s: Sizes) -> Iterator[Part]:
     yield from _feed_forward(s, s["tokens"], 1)
 
 
-def residual_parts(s: Sizes, norm: str) -> Iterator[Part]:
-    """List a residual sum and the norm of it."""
+def layernorm_after_sum(s: Sizes) -> Iterator[Part]:
+    """List a residual sum and the layernorm of it."""
+    return _after_sum("layernorm", s)
+
+
+def rmsnorm_after_sum(s: Sizes) -> Iterator[Part]:
+    """List a residual sum and the rmsnorm of it."""
+    return _after_sum("rmsnorm", s)
+
+
+def _after_sum(norm: str, s: Sizes) -> Iterator[Part]:
     yield _sum_of(s["rows"] * s["width"], "residual sum")
     yield Part(norm, s, "norm")
 
@@ -551,20 +364,10 @@ def as_fused_loss(s: Sizes) -> Iterator[Part]:
     yield Part("cross-entropy-fused", s, "loss")
 
 
-def softmax_of_attention(s: Sizes) -> float:
-    """Count the FLOPs of attention that are no products."""
-    return SOFTMAX_FLOP * attention_exponentials(s)
-
-
 def backward_parts(s: Sizes) -> Iterator[Part]:
     """List the two products of a gradient: with the right operand, and with the left one."""
     yield _product(s["m"], s["k"], s["n"], "gradient of the left operand")
     yield _product(s["k"], s["n"], s["m"], "gradient of the right operand")
-
-
-def flash_backward_flop(s: Sizes) -> float:
-    """Count five products of 2 x width per pair, recomputed scores included, and the softmax once more."""
-    return attention_exponentials(s) * (10 * s["width"] + SOFTMAX_FLOP)
 
 
 def cross_entropy_parts(s: Sizes) -> Iterator[Part]:

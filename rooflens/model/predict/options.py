@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
-from typing import get_args
+from typing import Any, get_args
 
 from msgspec import Struct
 
@@ -58,6 +59,13 @@ class Options(Struct, frozen=True, kw_only=True):
     link: LinkKind | None = None
     network_gb_per_s: float | None = None
     measured_ms: float | None = None
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any]) -> tuple[Options, dict[str, int]]:
+        """Take the options out of what was asked by name; what is left are sizes of the operation."""
+        names = {one.name for one in OPTIONS}
+        options = {name: value for name, value in asked.items() if name in names and value is not None}
+        return cls(**options), {name: value for name, value in asked.items() if name not in names}
 
     def __post_init__(self) -> None:
         """Reject invalid values."""

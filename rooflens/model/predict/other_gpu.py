@@ -83,20 +83,6 @@ class RoofTimes(Struct, frozen=True):
         return "compute" if self.math_s > self.memory_s else "memory"
 
 
-class MeasuredStanding(Struct, frozen=True):
-    """A measured kernel on its own GPU.
-
-    Attributes:
-        place: Under the roofs of its own GPU, or of its report if there is no datasheet of that GPU.
-        told: Its limiter is DRAM or a pipe with FLOPs, so that the lower bound tells its time. It does not if latency,
-            overhead or a cache limits it.
-    """
-
-    load: Load
-    place: RoofTimes
-    told: bool
-
-
 def peak_key(pipe: str) -> str:
     """Name a pipe as GPU files do, without the instruction that issues it."""
     return _INSTRUCTION.sub("", pipe)
@@ -146,20 +132,17 @@ def place(load: Load, roofs: GpuRoofs) -> RoofTimes | None:
     return RoofTimes(math_s, load.moved_bytes / roofs.bandwidth_bytes_per_s)
 
 
-def standing(analysis: Analysis) -> MeasuredStanding | None:
-    """Place a kernel under the roofs of its own GPU.
+def own_roofs(analysis: Analysis) -> GpuRoofs | None:
+    """Return the roofs of a kernel's own GPU: by its datasheet, or those of its report if there is none."""
+    gpu = datasheet_of(analysis.kernel.gpu)
+    return report_roofs(analysis) if gpu is None else gpu_roofs(gpu)
 
-    None if the report lacks what it computes or moves, or a peak of its pipes is unknown.
+
+def tells_time(analysis: Analysis) -> bool:
+    """Return whether a kernel's limiter is DRAM or a pipe with FLOPs, so that the lower bound tells its time.
+
+    It does not if latency, overhead or a cache limits it.
     """
-    load, gpu = load_of(analysis), datasheet_of(analysis.kernel.gpu)
-    roofs = report_roofs(analysis) if gpu is None else gpu_roofs(gpu)
-    placed = place(load, roofs) if load is not None and roofs is not None else None
-    return (
-        None if load is None or placed is None else MeasuredStanding(load, placed, _limiter_has_a_datasheet(analysis))
-    )
-
-
-def _limiter_has_a_datasheet(analysis: Analysis) -> bool:
     verdict = analysis.verdict
     at_a_limiter = verdict.bound in {"memory", "compute", "balanced"}
     return at_a_limiter and (verdict.resource == "dram" or peak_key(verdict.resource or "") in PEAK_KEYS)
@@ -287,44 +270,44 @@ def what_if(kernel: KernelSummary, gpu: Datasheet | None, dtype: str | None) -> 
             f"no datasheet of {analysis.kernel.gpu} is known, and the type needs its peaks",
             "`--gpu NAME` predicts on a GPU that `rooflens gpus` lists",
         )
-    here = standing(analysis)
+    counted, roofs = load_of(analysis), own_roofs(analysis)
+    here = place(counted, roofs) if counted and roofs else None
     answer = WhatIf(kernel, there, dtype)
-    if here is None:
-        return replace(answer, reason=_lacking_counts(analysis))
+    if counted is None or here is None:
+        return replace(answer, reason=_lacking_counts(analysis, counted, roofs))
     kernel_of, limits = analysis.kernel, default_thresholds()
     product = dtype is not None and is_product_on_cuda_cores(kernel_of, analysis.pipes, limits)
-    load = here.load if dtype is None else retyped(here.load, dtype, product=product)
+    load = counted if dtype is None else retyped(counted, dtype, product=product)
     to_tensor = product and could_use_tensor_cores(kernel_of, analysis.pipes, limits) and dtype not in SCALAR
-    roofs = gpu_roofs(there)
-    placed = place(load, roofs)
+    placed = place(load, gpu_roofs(there))
     if placed is None:
-        missing = _pipe_names(missing_peaks(load, roofs))
+        missing = _pipe_names(missing_peaks(load, gpu_roofs(there)))
         return replace(answer, reason=f"no published peak of {missing} for {there.name}")
     launches: float = kernel.launch_count
     if median_ns := analysis.kernel.duration_ns:  # as many of the median launch as take the time of all
         times_ns = [(one.analysis.kernel.duration_ns or 0.0) * one.analysis.launches for one in kernel.launches]
         launches = sum(times_ns) / median_ns
     # A product that fills fp32 is rewritten for tensor cores: what limits its code today is not what counts.
-    reason = "" if to_tensor and here.place.lower_s else _far_from_bound(analysis, here)
+    reason = "" if to_tensor and here.lower_s else _far_from_bound(analysis, here)
     pipe = main_type(load)
     found = replace(
         answer, lower_ns=placed.lower_s * launches * 1e9, reason=reason, pipe=pipe[0] if dtype and pipe else None
     )
     if found.reason or kernel.duration_ns is None:
         return replace(found, reason=found.reason or "time not measured")
-    return replace(found, about_ns=kernel.duration_ns * placed.lower_s / here.place.lower_s, side=placed.side)
+    return replace(found, about_ns=kernel.duration_ns * placed.lower_s / here.lower_s, side=placed.side)
 
 
-def _far_from_bound(analysis: Analysis, here: MeasuredStanding) -> str:
+def _far_from_bound(analysis: Analysis, here: RoofTimes) -> str:
     """Say why the lower bound does not tell a kernel's time; empty if it does."""
     bound, resource = analysis.verdict.bound, analysis.verdict.resource
     limiter = bound if resource is None else resource_label(resource, analysis.kernel.gpu)
     if bound == "unknown":
         return "limiter not known"
-    if not here.told or not here.place.lower_s:
+    if not tells_time(analysis) or not here.lower_s:
         return f"limited by {limiter}, which datasheets do not cover"
-    if (resource == "dram") != (here.place.side == "memory"):
-        longer = "DRAM traffic" if here.place.side == "memory" else "arithmetic"
+    if (resource == "dram") != (here.side == "memory"):
+        longer = "DRAM traffic" if here.side == "memory" else "arithmetic"
         return f"limited by {limiter}, though by datasheet {longer} takes longer"
     return ""
 
@@ -377,18 +360,16 @@ def _pipe_names(pipes: Iterable[str]) -> str:
     return " and ".join(map(resource_label, pipes))
 
 
-def _lacking_counts(analysis: Analysis) -> str:
-    """Say what is missing for a forecast on another GPU: counts, DRAM bytes, a published peak; empty if nothing."""
+def _lacking_counts(analysis: Analysis, load: Load | None, roofs: GpuRoofs | None) -> str:
+    """Say what is missing for a forecast on another GPU: counts, DRAM bytes, a published peak."""
     lacking = []
     if analysis.flop_total is None:
         lacking.append("some FLOPs not counted" if analysis.flop else "FLOPs not counted")
     if analysis.levels["dram"].amount_bytes is None:
         lacking.append("DRAM bytes not measured")
-    load, gpu = load_of(analysis), datasheet_of(analysis.kernel.gpu)
-    if lacking or load is None:
+    if load is None:
         return ", ".join(lacking) or "neither operations nor DRAM bytes"
-    roofs = report_roofs(analysis) if gpu is None else gpu_roofs(gpu)
     if roofs is None:
         return "no known DRAM bandwidth of its GPU"
-    missing = _pipe_names(missing_peaks(load, roofs))
+    gpu, missing = datasheet_of(analysis.kernel.gpu), _pipe_names(missing_peaks(load, roofs))
     return f"no published peak of {missing} for {gpu.name}" if gpu else f"no peak of {missing} in the report"

@@ -13,6 +13,8 @@ from rooflens.model.roofline.datasheets import ACC16, BLOCK_SCALED
 
 Sizes: TypeAlias = Mapping[str, int]
 Amount = Callable[[Sizes], float]
+Sent = Callable[[float, int], float]
+"""Bytes that each GPU sends, over the size of a buffer and the number of GPUs."""
 
 LARGEST_SIZE = 10**15
 """Larger sizes are taken for typing errors."""
@@ -66,19 +68,6 @@ class Part(Struct, frozen=True):
     count: int = 1
 
 
-class Collective(Struct, frozen=True):
-    """How the algorithms of libraries send the buffer of a collective, over its size and the number of GPUs.
-
-    Attributes:
-        bus_factor: Bus bandwidth over size a second, as nccl-tests have it: what a GPU without help must send of each
-            byte.
-        algorithms: Bytes that a GPU sends by each algorithm, by its name.
-    """
-
-    bus_factor: Callable[[int], float]
-    algorithms: Mapping[str, Callable[[float, int], float]]
-
-
 class Operation(Struct, frozen=True):
     """One row of the table.
 
@@ -109,7 +98,7 @@ class Operation(Struct, frozen=True):
         read_again: Elements that kernels read once more where a row, of the size `width`, is too long for an SM to
             keep; None if rows do not matter. The floor has them once.
         dtype: The default type of its operands.
-        collective: How algorithms of libraries send its buffer; None if it is no collective.
+        algorithms: Of a collective, what each algorithm of libraries sends, by its name; empty for other operations.
     """
 
     name: str
@@ -138,7 +127,7 @@ class Operation(Struct, frozen=True):
     extra_costs: str = ""
     read_again: Amount | None = None
     dtype: str = "bf16"
-    collective: Collective | None = None
+    algorithms: Mapping[str, Sent] = MappingProxyType({})
 
 
 ELEMENT_BYTES: Mapping[str, float] = MappingProxyType(

@@ -8,12 +8,20 @@ from typing import Any
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.compare.ladder import Ladder, Rung
+from rooflens.model.compare.compare import Change
+from rooflens.model.compare.ladder import Ladder
 from rooflens.model.roofline.roofs import RoofSet
 from rooflens.model.roofline.standing import standing
 from rooflens.model.summary import identity
 from rooflens.report.comparison.conditions import unlike
-from rooflens.report.comparison.rows import ComparedKernel, ComparedProgram, limiter_words, signed_duration
+from rooflens.report.comparison.rows import (
+    ComparedProgram,
+    brief_words,
+    is_same,
+    known_lost_ns,
+    limiter_words,
+    signed_duration,
+)
 from rooflens.report.document import spans
 from rooflens.report.plane.later import alt
 from rooflens.report.plane.legend import verdict_channels
@@ -29,7 +37,7 @@ from rooflens.report.plane.simple import (
     ticks,
     time_label,
 )
-from rooflens.report.words.change import kernel_names
+from rooflens.report.words.change import change_sentence, kernel_names
 from rooflens.report.words.ladder import kernel_title, limiter
 
 MAX_DRAWN = 12
@@ -91,7 +99,9 @@ def bars_spec(steps: Sequence[Mapping[str, Any]], title: str, axis_title: str) -
 
 def waterfall(program: ComparedProgram) -> Iterator[dict[str, Any]]:
     """List the bars from the time before to the time after, in nanoseconds; nothing if a side has no durations."""
-    before, after = program.total.base.median_ns, program.total.head.median_ns
+    comparison = program.comparison
+    threshold, names = comparison.threshold, kernel_names(comparison)
+    before, after = comparison.total.base.median_ns, comparison.total.head.median_ns
     if before is None or after is None:
         return
     yield bar("before", "total", (0.0, before), fmt.duration(before))
@@ -99,10 +109,11 @@ def waterfall(program: ComparedProgram) -> Iterator[dict[str, Any]]:
     shown = [row for row in program.rows if abs(row.timing.lost_ns) >= least][:MAX_DRAWN]
     for row in shown:
         lost_ns = row.timing.lost_ns
-        kind = "same" if row.is_unchanged else "loss" if lost_ns > 0 else "gain"
-        yield bar(row.name, kind, (now, now + lost_ns), f"{row.difference}, {row.verdict}")
+        kind = "same" if is_same(row, threshold) else "loss" if lost_ns > 0 else "gain"
+        words = f"{signed_duration(known_lost_ns([row]))}, {brief_words(row, threshold)}"
+        yield bar(names[row.name], kind, (now, now + lost_ns), words)
         now += lost_ns
-    others = len(program.comparison.changes) - len(shown)
+    others = len(comparison.changes) - len(shown)
     if others or abs(after - now) >= least:
         name = fmt.count(others, "other kernel") if others else "between the medians"
         kind = "same" if abs(after - now) < least else "loss" if after > now else "gain"
@@ -133,12 +144,15 @@ def arrows_spec(program: ComparedProgram, roofs: Mapping[str, RoofSet], *, title
         title: Stands over the chart.
     """
     in_shares = bool(unlike(program.comparison))
-    pairs = [pair for row in program.rows[:MAX_DRAWN] if (pair := _pair_of_dots(program, row, in_shares=in_shares))]
+    names = kernel_names(program.comparison)
+    drawn = ((row, names[row.name]) for row in program.rows[:MAX_DRAWN])
+    placed = (_pair_of_dots(program.comparison, row, name, in_shares=in_shares) for row, name in drawn)
+    pairs = [pair for pair in placed if pair]
     if not pairs:
         return None
     named = [replace(pair[-1], label=pair[-1].name) for pair in pairs[:MAX_NAMED]]
     dots = (*named, *(dot for at, pair in enumerate(pairs) for dot in (pair[:-1] if at < MAX_NAMED else pair)))
-    gpu = identity(next(one for row in program.rows for one in (row.change.head, row.change.base) if one))[0]
+    gpu = identity(next(one for row in program.rows for one in (row.head, row.base) if one))[0]
     slopes, flats = roofs_of(roofs.get(gpu, RoofSet()), (dot.level for dot in dots), gpu)
     undrawn = len(program.comparison.changes) - len(pairs)
     more = (
@@ -157,27 +171,27 @@ def arrows_spec(program: ComparedProgram, roofs: Mapping[str, RoofSet], *, title
     )
 
 
-def _pair_of_dots(program: ComparedProgram, row: ComparedKernel, *, in_shares: bool) -> tuple[Dot, ...]:
+def _pair_of_dots(comparison: Ladder, change: Change, name: str, *, in_shares: bool) -> tuple[Dot, ...]:
     """Place a kernel before and after."""
-    timing, change = row.timing, row.change
-    longest = max(program.total.base.median_ns or 0.0, program.total.head.median_ns or 0.0) or 1.0
-    sides = zip(("before", "after"), (change.base, change.head), (timing.base, timing.head), row.limiters, strict=True)
+    timing, total = change.timing, comparison.total
+    longest = max(total.base.median_ns or 0.0, total.head.median_ns or 0.0) or 1.0
+    sides = (("before", change.base, timing.base), ("after", change.head, timing.head))
     return tuple(
         dot_of(
             analysis,
             at,
-            row.name,
+            name,
             in_shares=in_shares,
             part=min((spread.median_ns or 0.0) / longest, 1.0),
             is_faint=side == "before",
             facts={
                 "Side": side,
-                "Limiter": limiter_words(limits) if limits else "",
+                "Limiter": limiter_words(analysis),
                 "Time": fmt.duration(analysis.gpu_time_ns),
-                "Change": row.sentence,
+                "Change": change_sentence(change, comparison).replace(" -> ", " \u2192 "),
             },
         )
-        for side, analysis, spread, limits in sides
+        for side, analysis, spread in sides
         if analysis and (at := standing(analysis)) and (at.share or not in_shares)
     )
 
@@ -256,9 +270,5 @@ def _over_sides(ladder: Ladder, kernel: Ladder) -> Iterator[dict[str, Any]]:
 def _compared_times(kernel: Ladder) -> Iterator[tuple[int, float]]:
     """Yield the place and the time of the sides of a kernel that did the same work on the same GPU."""
     for at, rung in enumerate(kernel.rungs):
-        if (time_ns := _time_ns(kernel, rung)) and not rung.apart:
+        if (time_ns := kernel.time_of(rung).median_ns) and not rung.apart:
             yield at, time_ns
-
-
-def _time_ns(kernel: Ladder, rung: Rung) -> float | None:
-    return kernel.time_of(rung).median_ns

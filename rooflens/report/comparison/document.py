@@ -35,11 +35,9 @@ from rooflens.model.summary import roofs_by_gpu
 from rooflens.report.comparison.conditions import RecordingFact, is_synthetic, recorded, unlike
 from rooflens.report.comparison.rows import (
     ComparedProgram,
-    Limiter,
     bar_legend,
     judgement,
     known_lost_ns,
-    limiter,
     limiter_words,
     programs,
     signed_duration,
@@ -327,13 +325,9 @@ def _time_cells(change: Change) -> tuple[str, str]:
 
 def _limited(change: Change) -> Words:
     """Write the limiter before and after, or once if both read the same."""
-    found = [one for one in (limiter(change.base), limiter(change.head)) if one]
-    written = list(dict.fromkeys(map(_signed_limiter, found)))
+    found = [one for one in (change.base, change.head) if one]
+    written = list(dict.fromkeys(Span(limiter_words(one), one.verdict.shown_class) for one in found))
     return (written[0], " -> ", written[1]) if len(written) == 2 else written[0] if written else ""
-
-
-def _signed_limiter(limiter: Limiter) -> Span:
-    return Span(limiter_words(limiter), limiter.bound)
 
 
 def _opening(program: ComparedProgram, roofs: PageRoofs) -> Iterator[Block]:
@@ -345,7 +339,7 @@ def _opening(program: ComparedProgram, roofs: PageRoofs) -> Iterator[Block]:
         name = code(kernel_names(comparison)[most.name])
         said.insert(0, Paragraph(((name, ": ", _story(most, comparison)),)))
     went = (Heading("Where the time went", 4), _waterfall(program)) if comparison.speed.factor else ()
-    sides = (one for row in program.rows for one in (row.change.base, row.change.head) if one)
+    sides = (one for row in program.rows for one in (row.base, row.head) if one)
     where = (Heading("Roofline, before and after", 4), _roofline(program, roofs)) if any(map(standing, sides)) else ()
     parts = ((*said, *went), where) if where else (tuple(said), went)
     if kept := tuple(part for part in parts if part):
@@ -436,7 +430,7 @@ def _roofline(program: ComparedProgram, roofs: PageRoofs) -> Chart:
 
 def _numbers(program: ComparedProgram) -> Table:
     """List launches, arithmetic intensity and share of bandwidth of each kernel, before and after."""
-    sides = [(row.change.base, row.change.head) for row in program.rows]
+    sides = [(row.base, row.head) for row in program.rows]
     levels = [
         level
         for level in LEVELS
@@ -450,8 +444,8 @@ def _numbers(program: ComparedProgram) -> Table:
     )
     rows: list[tuple[Words, ...]] = [
         (
-            _renamed(row.change, kernel_names(program.comparison)),
-            _before_and_after(*(f"{launches:,}" if launches else "" for launches in row.change.launches)),
+            _renamed(row, kernel_names(program.comparison)),
+            _before_and_after(*(f"{launches:,}" if launches else "" for launches in row.launches)),
             *(_before_and_after(*(_intensity(one, level) for one in pair)) for level in levels),
             *(_before_and_after(*(_share(one, level) for one in pair)) for level in levels),
         )

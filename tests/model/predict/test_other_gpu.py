@@ -13,13 +13,13 @@ from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.other_gpu import (
     GpuRoofs,
     Load,
-    MeasuredStanding,
     RoofTimes,
     gpu_roofs,
     load_of,
+    own_roofs,
     place,
     report_roofs,
-    standing,
+    tells_time,
     what_if,
 )
 from rooflens.model.records import Analysis, Pipe
@@ -36,7 +36,13 @@ COPY = Sample("copy", "memory", 6_000, "dram", {"dram": 1e10}, {}, chip=A100_80G
 GATHER = Sample("gather", "latency", 5_000, None, {"dram": 1e9}, {"fp32": 1e9}, chip=A100_80GB)
 
 
-def here(sample: Sample) -> MeasuredStanding:
+def standing(analysis: Analysis) -> RoofTimes | None:
+    """Place a kernel under the roofs of its own GPU."""
+    load, roofs = load_of(analysis), own_roofs(analysis)
+    return place(load, roofs) if load and roofs else None
+
+
+def here(sample: Sample) -> RoofTimes:
     """Place a sample that can be placed."""
     found = standing(samples.analysis(sample))
     assert found is not None
@@ -86,10 +92,12 @@ def test_a_kernel_between_two_ridges_changes_side() -> None:
     A100: 2e12 / 312e12 = 6.410 ms over 1e10 / 2.039e12 = 4.904 ms; H100: 2.021 ms under 2.985 ms.
     """
     measured = here(GEMM)
-    there = on("h100-sxm", measured.load)
-    assert (measured.place.side, there.side) == ("compute", "memory")
-    assert measured.place.math_s == pytest.approx(6.410e-3, rel=1e-3)
-    assert measured.place.memory_s == pytest.approx(4.904e-3, rel=1e-3)
+    load = load_of(samples.analysis(GEMM))
+    assert load is not None
+    there = on("h100-sxm", load)
+    assert (measured.side, there.side) == ("compute", "memory")
+    assert measured.math_s == pytest.approx(6.410e-3, rel=1e-3)
+    assert measured.memory_s == pytest.approx(4.904e-3, rel=1e-3)
     assert there.math_s == pytest.approx(2.021e-3, rel=1e-3)
     assert there.lower_s == there.memory_s == pytest.approx(2.985e-3, rel=1e-3)
     answer = what_if(kernel(GEMM), GPUS["h100-sxm"], None)
@@ -134,8 +142,8 @@ def test_a_part_below_one_in_a_hundred_needs_no_peak() -> None:
 def test_a_gpu_that_no_file_has_keeps_the_roofs_of_its_report() -> None:
     """Without a datasheet the report's own peaks are used."""
     found = here(replace(GEMM, chip=NOT_LISTED))
-    assert found.place.memory_s == pytest.approx(1e10 / samples.A100.level_peaks["dram"])
-    assert found.place.math_s == pytest.approx(2e12 / 312e12)
+    assert found.memory_s == pytest.approx(1e10 / samples.A100.level_peaks["dram"])
+    assert found.math_s == pytest.approx(2e12 / 312e12)
 
 
 def test_two_instructions_of_one_type_are_one_load() -> None:
@@ -160,9 +168,9 @@ def test_work_that_no_datasheet_states_is_not_placed() -> None:
 @pytest.mark.parametrize(("gpu", "math_s"), [("a100-sxm4-80gb", 2e12 / 312e12), ("rtx-4090", 2e12 / 330.3e12)])
 def test_accumulation_in_fp16_has_the_peak_of_its_board(gpu: str, math_s: float) -> None:
     """On an A100 both accumulators have one rate; an RTX 4090 doubles its 165.2 TFLOP/s with fp16 accumulation."""
-    found = standing(with_pipe("tensor_fp16_acc16", 2e12))
-    assert found is not None
-    assert on(gpu, found.load).math_s == pytest.approx(math_s)
+    load = load_of(with_pipe("tensor_fp16_acc16", 2e12))
+    assert load is not None
+    assert on(gpu, load).math_s == pytest.approx(math_s)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +191,7 @@ def test_a_kernel_without_flops_or_bytes_has_no_place(analysis: Analysis) -> Non
 def test_a_kernel_without_hbm_traffic_stands_on_the_compute_side() -> None:
     """Zero bytes that were measured are not missing bytes."""
     found = here(replace(GEMM, level_bytes={"dram": 0.0}))
-    assert (found.place.side, found.place.memory_s) == ("compute", 0.0)
+    assert (found.side, found.memory_s) == ("compute", 0.0)
 
 
 @for_all(
@@ -205,9 +213,7 @@ def test_the_lower_bound_tells_of_hbm_and_flop_pipes_only(bound: str, resource: 
     """Caches, other pipes, latency and overhead are limiters that no datasheet covers."""
     analysis = samples.analysis(GEMM)
     verdict = replace(analysis.verdict, bound=bound, resource=resource)  # type: ignore[arg-type]
-    found = standing(replace(analysis, verdict=verdict))
-    assert found is not None
-    assert found.told is told
+    assert tells_time(replace(analysis, verdict=verdict)) is told
 
 
 def test_a_memory_bound_kernel_follows_bandwidth_and_width() -> None:

@@ -7,7 +7,7 @@ from support.loops import for_all
 
 from rooflens.errors import UsageError
 from rooflens.model.predict.forecast import crossings, forecast
-from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.operations import OPERATIONS, _formula
 from rooflens.model.predict.sizes import checked_sizes, parse_values, sweep_sizes
 from rooflens.model.roofline.datasheets import load_datasheets
 
@@ -120,3 +120,9 @@ def test_a_sweep_on_one_side_has_no_crossing() -> None:
     """SAXPY stays left of every ridge, and small vectors take less time than a launch."""
     assert changes("saxpy", "fp32", n="1000000000:8000000000:x2") == []
     assert changes("saxpy", "fp32", n="1:1024:x2") == []
+
+
+def test_a_formula_names_sizes_of_its_row_alone() -> None:
+    """A name in a formula of the table that is neither a size nor known is an error, and not one of some sizes only."""
+    with pytest.raises(NameError, match="no size wdth"):
+        _formula("rows * wdth", {"rows", "width"}, {"rows": 1})

@@ -224,7 +224,7 @@ def test_waterfall_leads_from_before_to_after(seed: int) -> None:
     head = [timed(a, random.uniform(0.5, 1.6)) for a in kernels if random.random() < 0.8] or kernels
     one = program(compared(kernels, head, random.choice(((1.0,), EVEN))))
     first, *steps, last = waterfall(one)
-    assert (first["to"], last["to"]) == (one.total.base.median_ns, one.total.head.median_ns)
+    assert (first["to"], last["to"]) == (one.comparison.total.base.median_ns, one.comparison.total.head.median_ns)
     now = first["to"]
     for step in steps:
         assert step["from"] == pytest.approx(now)
