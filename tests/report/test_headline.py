@@ -61,7 +61,7 @@ def test_an_unknown_gain_makes_no_number() -> None:
 
 
 def test_flops_and_bytes_without_a_time_say_what_the_roof_allows() -> None:
-    """A list of metrics without a duration, as `ncu --metrics dram__bytes.sum,...`, still has an intensity and a roof."""
+    """A list of metrics without a duration still has an intensity, and a roof there."""
     unknown = kernel(Move("collect what this report lacks", "collect"), bound="unknown")
     untimed = replace(unknown, kernel=replace(unknown.kernel, counters={}))
     assert said(untimed) == ("tendencies: 1.22 FLOP/B at HBM2 allows at most 1.89 TFLOP/s; no time in the report")
