@@ -91,6 +91,7 @@ _OF_HEADS = {
     "a launch": "in_program_time_ns",
     "in ncu": "duration_ns",
     "ai at dram": "dram_intensity",
+    "ai": "dram_intensity",
     "flop/s of roof": "flop_per_s",
     "first move": "verdict_sentence",
 }
