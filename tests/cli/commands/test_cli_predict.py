@@ -588,3 +588,12 @@ def test_sizes_in_capitals_are_the_same() -> None:
     """M, N and K are accepted in capitals, as most texts write them."""
     small = run("predict", "gemm", "--m", "512", "--n", "m", "--k", "64", "--format", "csv")
     assert run("predict", "gemm", "--M", "512", "--N", "M", "--K", "64", "--format", "csv").stdout == small.stdout
+
+
+@pytest.mark.parametrize("operation", ["gemm --n 128:8192:x2 --m n --k n", "attention", "decode --tensor-parallel 1,8"])
+def test_the_intensity_stays_at_80_columns(operation: str) -> None:
+    """It places the operation on the roofline; times of single units leave first. What a floor means is said once."""
+    done = CliRunner().invoke(main, ["predict", *operation.split(), "--gpu", "h100-sxm"], env={"COLUMNS": "80"})
+    heads = next(line for line in done.stdout.splitlines() if line.startswith("sizes"))
+    assert "FLOP/B" in heads
+    assert done.stdout.count("a kernel for each step") == ("--n" not in operation)
