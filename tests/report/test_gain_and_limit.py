@@ -109,7 +109,7 @@ def test_a_full_stage_below_its_roof_is_explained() -> None:
     """1e9 B in 1 ms of 2 TB/s are half of the roof by bytes, while the data stage is full."""
     counters = {"l1_data_share": 0.994, "l1_tag_bytes": 1e9, "l1_data_peak_bytes_per_s": 2e12, "alu_inst_share": 0.1}
     words = stage_full_words(analyze(make_kernel(counters))).replace("\u00a0", " ")
-    assert words.startswith("By bytes L1 is at 50 % of its roof: 99 % of its data passes are used")
+    assert words.startswith("By bytes L1 is at 50 % of its roof, by its busiest stage (data passes) at 99 %")
     assert "L1 is at 50 % of its roof" in words
 
 

@@ -543,7 +543,7 @@ def _doubts(view: KernelView) -> Document:
         *map(_about_flag, notes(analysis)),
         *differences(analysis.kernel),
         *(
-            [f"{missing} of {len(RULES)} findings need counters that this report lacks: {_LACKS} names them."]
+            [f"The report lacks the counters of {missing} of {len(RULES)} findings: {_LACKS} names them."]
             if missing
             else []
         ),

@@ -236,7 +236,7 @@ def stage_full_words(analysis: Analysis) -> str:
     if stage == LSU_INPUT:
         return f"Too many small loads and stores: {busy} of the slots for {part} of the bandwidth."
     name = resource_label(limiter.resource, analysis.kernel.gpu)
-    return f"By bytes {name} is at {part} of its roof: {busy} of its {stage_label(stage)} are used."
+    return f"By bytes {name} is at {part} of its roof, by its busiest stage ({stage_label(stage)}) at {busy}."
 
 
 def reason_words(analysis: Analysis) -> str:
