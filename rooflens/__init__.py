@@ -94,4 +94,4 @@ if not TYPE_CHECKING:  # type checkers take the names from above, and must see n
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)  # a TAB in a notebook shows no module that was only imported

@@ -85,17 +85,15 @@ def opened(given: str) -> tuple[FileSystem, str]:
         system, path = pafs.FileSystem.from_uri(given) if is_native else _by_fsspec(given)
     except (pa.ArrowException, OSError, ValueError, ImportError) as error:
         why = without_secrets(error, given)
-        raise InputError(f"cannot open `{shown(given)}`: {why}", "check the address") from None  # it may name the keys
+        lacks = isinstance(error, ImportError)
+        hint = "install what it names, or fetch the file first and give that" if lacks else "check the address"
+        raise InputError(f"cannot open `{shown(given)}`: {why}", hint) from None  # it may name the keys
     return system, path.rstrip("/")
 
 
 def _by_fsspec(address: str) -> tuple[Any, str]:
+    import fsspec  # noqa: PLC0415 - for addresses that pyarrow does not know, where it is installed
     import pyarrow.fs as pafs  # noqa: PLC0415 - as above
 
-    try:
-        import fsspec  # noqa: PLC0415 - for addresses that pyarrow does not know, where it is installed
-    except ImportError as error:
-        message = f"cannot open `{shown(address)}`: pyarrow knows no `{address.partition('://')[0]}`"
-        raise InputError(message, "install fsspec for it") from error
     system, path = fsspec.core.url_to_fs(address)
     return pafs.PyFileSystem(pafs.FSSpecHandler(system)), path

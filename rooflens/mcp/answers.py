@@ -77,6 +77,7 @@ _GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
 Path = Annotated[str, Field(description="report, trace, folder of them or store, relative to the root folder")]
 Pattern = Annotated[str, Field(description="text in its name, a glob such as flash*, or its key; empty for all")]
 Nvtx = Annotated[str, Field(description="NVTX range it was launched in; a glob; empty for all")]
+Gpu = Annotated[str, Field(description="GPU, if the file names none")]
 Tokens = Annotated[int, Field(description="limit of the answer", ge=LEAST_TOKENS, le=MOST_TOKENS)]
 Offset = Annotated[int, Field(description="where to continue, as the previous answer says", ge=0)]
 
@@ -137,22 +138,25 @@ class Answers:
         path: Path,
         kernel: Pattern = "",
         nvtx: Nvtx = "",
+        gpu: Gpu = "",
         max_tokens: Tokens = 700,
     ) -> ToolAnswer:
         """Digest a report or a trace: most to win first, each kernel with verdict or floor, and what to do next."""
-        if programs := self._root.programs(path, _selection(kernel, nvtx)):
+        if programs := self._root.programs(path, _selection(kernel, nvtx), gpu):
             of_all = joined(programs).kernels
             text = of_traces(programs, View(max_tokens=max_tokens)).text("digest")
             return ToolAnswer(text, _TRACE_KERNELS.json(_page_of_rows(of_all[:NAMED], 0, len(of_all))))
-        found = self._root.analyzed(path)
-        reports = self._reports(path, kernel, nvtx)
+        found = self._root.analyzed(path, gpu)
+        reports = self._analyzed(path, kernel, nvtx, gpu).reports
         kernels = _ranked(reports)
         text = digest(reports, max_tokens, unread=found.failures)
         return ToolAnswer(text, _KERNELS.json(_page_of_rows(kernels[:NAMED], 0, len(kernels))))
 
-    def list_kernels(self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", offset: Offset = 0) -> ToolAnswer:
+    def list_kernels(
+        self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", gpu: Gpu = "", offset: Offset = 0
+    ) -> ToolAnswer:
         """List all kernels of a report with time, share of GPU time, verdict, gain, limit and key."""
-        reports = self._reports(path, kernel, nvtx)
+        reports = self._analyzed(path, kernel, nvtx, gpu).reports
         kernels = _ranked(reports)
         several = len(reports) > 1
         where = ("report",) if several else ()
@@ -167,11 +171,18 @@ class Answers:
         data = _KERNELS.json(_page_of_rows(shown, offset, len(kernels)))
         return ToolAnswer(_continue_words(text, offset, len(shown), len(kernels)), data)
 
-    def explain_kernel(
-        self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", max_tokens: Tokens = PAGE_TOKENS, offset: Offset = 0
+    def explain_kernel(  # noqa: PLR0913 - a tool's inputs are its parameters
+        self,
+        path: Path,
+        kernel: Pattern = "",
+        nvtx: Nvtx = "",
+        *,
+        gpu: Gpu = "",
+        max_tokens: Tokens = PAGE_TOKENS,
+        offset: Offset = 0,
     ) -> ToolAnswer:
         """Explain one kernel: verdict, what to try in which order, where, why, caveats, and last the counters."""
-        whole, chosen, others = self._chosen_kernel(path, kernel, nvtx)
+        whole, chosen, others = self._chosen_kernel(path, kernel, nvtx, gpu)
         head, *parts = explain(whole, chosen).split("\n\n")
         verdict = "\n\n".join((head, *others, *parts[:3]))
         text = "\n\n".join((verdict, *parts[3:]))
@@ -202,16 +213,18 @@ class Answers:
         page = _page("\n\n".join((to_markdown((head,)), *others, table)), 0)
         return ToolAnswer(page, {"key": chosen.key, "hotspots": items(_SPOT).json(shown[0].hotspots)})
 
-    def compare(
+    def compare(  # noqa: PLR0913 - a tool's inputs are its parameters
         self,
         base: Path,
         head: Annotated[str, Field(description="recording after a change; empty if base is a folder of versions")] = "",
         kernel: Pattern = "",
+        *,
+        gpu: Gpu = "",
         max_tokens: Tokens = PAGE_TOKENS,
         offset: Offset = 0,
     ) -> ToolAnswer:
         """Compare recordings of one program, before and after a change, or all versions in a folder with the first."""
-        found, unpaired = self._ladders(base, head, kernel)
+        found, unpaired = self._ladders(base, head, kernel, gpu)
         ladders = checked(found, anyway=False, hint="compare what was collected alike")
         page = _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
         return ToolAnswer(page, {"programs": items(_PROGRAM_KEYS).json(ladders)})
@@ -235,23 +248,20 @@ class Answers:
         """Explain a verdict, finding, flag, stall, counter, word, GPU, or ncu label."""
         return ToolAnswer(_page(to_markdown(explained(name)), offset))
 
-    def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
-        return self._analyzed(path, kernel, nvtx).reports
-
-    def _analyzed(self, path: str, kernel: str = "", nvtx: str = "") -> Analyzed:
-        found = self._root.analyzed(path)
+    def _analyzed(self, path: str, kernel: str = "", nvtx: str = "", gpu: str = "") -> Analyzed:
+        found = self._root.analyzed(path, gpu)
         if not found.reports and found.failures:
             raise found.failures[0][1]
         return found.only(select(found.reports, _selection(kernel, nvtx)))
 
-    def _ladders(self, base: str, head: str, kernel: str) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
+    def _ladders(self, base: str, head: str, kernel: str, gpu: str) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
         """Pair two sides; one report with each other version of its program where the head is a folder of them."""
-        first = self._analyzed(base, kernel)
+        first = self._analyzed(base, kernel, gpu=gpu)
         if not head and len(first.reports) == 1:
             raise UsageError(f"`{base}` is one recording", "give another one as head, or a folder of versions as base")
         if not head:
             return pair_versions(first.reports, base)
-        second = self._analyzed(head, kernel)
+        second = self._analyzed(head, kernel, gpu=gpu)
         if len(first.reports) == 1 and len(second.reports) > 1:
             others = [one for one in second.reports if one.run.digest != first.reports[0].run.digest]
             found = pair_with_versions(first.reports[0], others)
@@ -263,9 +273,11 @@ class Answers:
             raise UsageError(f"`{base}` holds `{head}` itself", hint)
         return pair_sides([first.reports, second.reports], (base, head))
 
-    def _chosen_kernel(self, path: str, kernel: str, nvtx: str) -> tuple[AnalyzedReport, Analysis, list[str]]:
+    def _chosen_kernel(
+        self, path: str, kernel: str, nvtx: str, gpu: str = ""
+    ) -> tuple[AnalyzedReport, Analysis, list[str]]:
         """Return the matching kernel with most to win, its report, and the names of the other matches."""
-        found = self._analyzed(path, kernel, nvtx)
+        found = self._analyzed(path, kernel, nvtx, gpu)
         reports, analyses = found.reports, found.analyses
         chosen = most_at_stake(analyses)
         if chosen is None:

@@ -15,9 +15,11 @@ from rooflens.errors import InputError, near_names
 from rooflens.format import cut_middle, some
 from rooflens.ingest.reports.inputs import Inputs, find_inputs, is_timeline, timelines_in
 from rooflens.ingest.reports.jobs import Job
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.ingest.sources import SourceFolder
 from rooflens.model.program.program import Program
+from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.selecting import Selection
 from rooflens.model.store import MARKER
 from rooflens.programs import read_programs
@@ -40,7 +42,7 @@ class Root:
     def __init__(self, folder: Path) -> None:
         """Take the folder."""
         self.folder = folder.resolve()
-        self._kept: OrderedDict[Path, tuple[Stamp, Stamp, Analyzed]] = OrderedDict()
+        self._kept: OrderedDict[tuple[Path, str], tuple[Stamp, Stamp, Analyzed]] = OrderedDict()
 
     def inside(self, given: str) -> Path:
         """Resolve a path relative to the folder.
@@ -110,7 +112,7 @@ class Root:
         found = timelines_in(place, beside_reports=True) if place.is_dir() else (place,) if is_timeline(place) else ()
         return [Job(path, self._relative_path(path)) for path in found if path.resolve().is_relative_to(self.folder)]
 
-    def programs(self, given: str, selection: Selection) -> tuple[Program, ...]:
+    def programs(self, given: str, selection: Selection, gpu: str = "") -> tuple[Program, ...]:
         """Read a trace, or all traces of a folder without reports; empty if the path is neither.
 
         Raises:
@@ -122,33 +124,37 @@ class Root:
         if not jobs:
             return ()
         try:
-            return read_programs(jobs, selection=selection)
+            return read_programs(jobs, gpu or None, selection=selection)
         except InputError as error:
             raise type(error)(self._without_folder(str(error)), error.hint) from error
 
-    def analyzed(self, given: str) -> Analyzed:
+    def analyzed(self, given: str, gpu: str = "") -> Analyzed:
         """Analyze a report, a folder of them, or a store; what has not changed is not read again.
 
         Args:
             given: Its path, relative to the folder.
+            gpu: The GPU of exports and texts that name none, or a part of its name.
 
         Raises:
+            UsageError: No GPU, or several, are called so.
             InputError: The path leads out of the folder, or holds no report or too many kernels.
         """
-        place = self.inside(given)
-        stamp = tuple(self._stamps(place))
-        kept = self._kept.pop(place, None)
+        place, gpu = self.inside(given), the_datasheet(gpu).id if gpu else ""
+        key, stamp = (place, gpu), tuple(self._stamps(place))
+        kept = self._kept.pop(key, None)
         is_kept = kept is not None and kept[0] == stamp and kept[1] == self._source_stamps(kept[2])
-        found = kept[2] if kept is not None and is_kept else self._analyze_path(place, given)
-        self._kept[place] = stamp, self._source_stamps(found), found
+        found = kept[2] if kept is not None and is_kept else self._analyze_path(place, given, gpu)
+        self._kept[key] = stamp, self._source_stamps(found), found
         # What was asked for longest ago is forgotten.
         while len(self._kept) > _ANALYSES_KEPT:
             self._kept.popitem(last=False)
         return found
 
-    def _analyze_path(self, place: Path, given: str) -> Analyzed:
+    def _analyze_path(self, place: Path, given: str, gpu: str) -> Analyzed:
         if not (place / MARKER).is_file():
-            return analyze_inputs(self.inputs(given), Basis(sources=SourceFolder(self.folder, is_asked=False)))
+            basis = Basis(sources=SourceFolder(self.folder, is_asked=False))
+            reading = ReadOptions("auto", gpu=gpu or None, gpu_option="gpu")
+            return analyze_inputs(self.inputs(given), basis, reading=reading)
         if not all(map(self._is_inside, place.rglob("*"))):
             raise InputError(f"the store `{given}` has links that lead out of the folder", "name another place")
         from rooflens.model.store.dataset import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store

@@ -15,7 +15,7 @@ from enum import IntEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.format import count, percent
+from rooflens.format import count
 from rooflens.model.records import Analysis, Gain, Move, Role, SharedMove, Verdict, timed
 from rooflens.model.summary import KernelSummary, summarize, summed, time_part
 from rooflens.model.verdict.collecting import for_all_kernels
@@ -210,14 +210,9 @@ def _folded(members: Sequence[KernelSummary], move: Move) -> KernelSummary:
     return replace(folded, time_share=time_part(members), spread="", members=tuple(members))
 
 
-def _of_time(members: Sequence[KernelSummary]) -> str:
-    share = time_part(members)
-    return "" if share is None else f", {percent(share)} of the GPU time"
-
-
 def _graph(members: Sequence[KernelSummary]) -> Move:
     launches = count(sum(kernel.launch_count for kernel in members), "launch")
-    around = f"put one CUDA graph around {launches} of {len(members)} kernels{_of_time(members)}"
+    around = f"put one CUDA graph around {launches} of {len(members)} kernels"
     return Move(f"{around}, or fuse them: each runs about as long as a launch takes", "graph")
 
 
@@ -225,7 +220,7 @@ def _collect(members: Sequence[KernelSummary]) -> Move:
     """Ask for the counters of all of them, with the command for one that then chooses no kernel."""
     first = members[0].analysis
     command = for_all_kernels(first.verdict.moves[0].command, first.kernel.function_name)
-    return Move(f"collect what {len(members)} kernels lack{_of_time(members)}: `{command}`", "collect")
+    return Move(f"collect what {len(members)} kernels lack: `{command}`", "collect")
 
 
 class _Fold(Struct, frozen=True):

@@ -194,7 +194,7 @@ def test_a_notebook_shows_the_first_kernels_and_counts_the_others(tmp_path: Path
     kernels = [KernelSpec(f"kernel_{i}()", {"gpu__time_duration.sum": 20000.0}) for i in range(53)]
     html = rl.open(write_report(tmp_path / "x.ncu-rep", ReportSpec(kernels)))._repr_html_()
     assert len(re.findall(r"<b>\d <code>", html)) == 3
-    assert "50 more" in html
+    assert "50 more in <code>report.to_pandas()</code>" in html
 
 
 def test_records_show_themselves(fixtures: Path) -> None:
@@ -220,7 +220,9 @@ def test_a_notebook_without_the_renderer_shows_all_but_the_picture(
     html = report._repr_html_()
     assert "<img" not in html
     assert html.count("pip install &#39;vl-convert-python&gt;=1.8&#39;") == 1
-    assert re.findall("<code>.*?</code>", html) == re.findall("<code>.*?</code>", whole)
+    assert [one for one in re.findall("<code>.*?</code>", html) if "vl-convert" not in one] == re.findall(
+        "<code>.*?</code>", whole
+    )
     kernel = report[0]
     assert kernel._repr_html_()
     assert kernel.verdict._repr_html_()

@@ -155,7 +155,7 @@ def test_what_is_not_understood_is_told_in_one_way(words: str, error: str, hint:
 
 
 def test_columns_are_asked_for_by_the_heads_of_the_table() -> None:
-    """Every head of the usual table is accepted by --columns, also the first."""
+    """Every head of the usual table is accepted by --columns, also the first; `ai` is that of the roofline."""
     shown = CliRunner().invoke(main, ["analyze", str(REPORT)], prog_name="rooflens").stdout.splitlines()
     usual = next(line for line in shown if line.startswith("kernel "))
     heads = re.split(r"\s{2,}", usual.strip())
@@ -163,6 +163,8 @@ def test_columns_are_asked_for_by_the_heads_of_the_table() -> None:
     assert {"time", "verdict", "limit", "first move"} <= set(heads)
     asked = CliRunner().invoke(main, ["analyze", str(REPORT), "--columns", ",".join(heads)], prog_name="rooflens")
     assert asked.exit_code == 0, asked.stderr
+    short = CliRunner().invoke(main, ["analyze", str(REPORT), "--columns", "ai"], prog_name="rooflens")
+    assert "FLOP/B at DRAM" in short.stdout
 
 
 def test_a_remark_on_many_files_of_a_folder_is_one_line() -> None:

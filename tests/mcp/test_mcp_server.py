@@ -24,6 +24,7 @@ from support.ncu_rep_writer import ReportSpec, write_report
 from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
+from rooflens.errors import InputError, UsageError
 from rooflens.mcp.answers import MOST_TOKENS, PAGE_TOKENS, Answers
 from rooflens.mcp.root import Root
 from rooflens.model.predict.operations import OPERATIONS
@@ -191,12 +192,12 @@ async def _talk(root: Path, asked: tuple[tuple[str, Mapping[str, Any]], ...]) ->
 
 
 def test_the_tools_are_few_described_and_read_only(said: Said) -> None:
-    """There are eight read-only tools, each with a sentence and a schema, under 7.8 kB, and 7.6 kB for their data."""
+    """There are eight read-only tools, each with a sentence and a schema, under 8.1 kB, and 7.6 kB for their data."""
     names = [tool.name for tool in said.tools]
     reading = ["list_reports", "open_report", "list_kernels", "explain_kernel", "hotspots", "compare"]
     assert names == [*reading, "predict", "about"]
     assert all(tool.annotations.read_only_hint and tool.description for tool in said.tools)
-    assert sum(len(tool.model_dump_json(exclude_none=True, exclude={"output_schema"})) for tool in said.tools) < 7800
+    assert sum(len(tool.model_dump_json(exclude_none=True, exclude={"output_schema"})) for tool in said.tools) < 8100
     assert [tool.name for tool in said.tools if tool.output_schema is None] == ["about"]
     assert sum(len(json.dumps(tool.output_schema)) for tool in said.tools) < 7600
 
@@ -356,6 +357,32 @@ PUBLISHED = Path(__file__).parents[2] / "fixtures" / "published"
 def published() -> Answers:
     """Answer about the project's published reports, without a client."""
     return Answers(Root(PUBLISHED))
+
+
+def test_an_export_is_read_for_the_gpu_that_a_client_names(tmp_path: Path) -> None:
+    """A list of counters names no GPU: the error asks for the argument `gpu`, which gives the kernel its roofs."""
+    names = {
+        "gpu__time_duration.sum": 1e4,
+        "dram__bytes.sum": 1e7,
+        "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 1e6,
+    }
+    heads = '"ID","Process ID","Kernel Name","Block Size","Grid Size","Device","CC"'
+    rows = [
+        f'"0","1","axpy","(256, 1, 1)","(64, 1, 1)","0","8.0","{name}","","{value}"' for name, value in names.items()
+    ]
+    lines = (f'{heads},"Metric Name","Metric Unit","Metric Value"', *rows)
+    (tmp_path / "list.csv").write_text("\n".join(lines), encoding="utf-8")
+    answers = Answers(Root(tmp_path))
+    with pytest.raises(InputError) as refused:
+        answers.open_report("list.csv")
+    assert "name it with gpu" in refused.value.hint
+    for text in (
+        answers.open_report("list.csv", gpu="a100-sxm4-40gb").text,
+        answers.explain_kernel("list.csv", gpu="a100-sxm4-40gb").text,
+    ):
+        assert "1.00 TB/s of 1.56 TB/s by the datasheet (64 %)" in text.replace("\u00a0", " ")
+    with pytest.raises(UsageError, match="name of 4 GPUs"):
+        answers.list_kernels("list.csv", gpu="a100")
 
 
 def test_the_why_of_each_kernel_is_in_the_first_page(published: Answers) -> None:

@@ -41,7 +41,7 @@ def test_a_gain_says_what_it_brings_and_what_it_changes(gain: Gain | None, words
         (Gain(1.309), 1, 1e6, "6.19 \u2192 about 4.73 ms"),
         (Gain(1.309), 12, None, "6.19 \u2192 about 4.73 ms in 12 launches"),
         (None, 12, 0.671e6, "6.19 ms in 12 launches, 671 \u00b5s above its floor"),
-        (None, 1, 6e6, "6.19 ms, over 90 % above its floor"),
+        (None, 1, 6e6, "6.19 ms, over 10x its floor"),
         (None, 1, 1e5, "6.19 ms, at its floor"),
         (None, 1, None, "6.19 ms"),
     ],
@@ -109,7 +109,7 @@ def test_a_full_stage_below_its_roof_is_explained() -> None:
     """1e9 B in 1 ms of 2 TB/s are half of the roof by bytes, while the data stage is full."""
     counters = {"l1_data_share": 0.994, "l1_tag_bytes": 1e9, "l1_data_peak_bytes_per_s": 2e12, "alu_inst_share": 0.1}
     words = stage_full_words(analyze(make_kernel(counters))).replace("\u00a0", " ")
-    assert words.startswith("By bytes L1 is at 50 % of its roof: 99 % of its data passes are used")
+    assert words.startswith("By bytes L1 is at 50 % of its roof, by its busiest stage (data passes) at 99 %")
     assert "L1 is at 50 % of its roof" in words
 
 

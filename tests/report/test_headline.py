@@ -57,7 +57,14 @@ def test_an_unknown_gain_makes_no_number() -> None:
         "tendencies: 6.19 ms, memory-bound (HBM2 91 %); gain with reciprocals instead of divisions not known"
     )
     unknown = kernel(Move("collect what this report lacks: `rooflens profile -- PROGRAM`", "collect"), bound="unknown")
-    assert said(unknown) == "tendencies: 6.19 ms; no counters yet"
+    assert said(unknown) == "tendencies: 6.19 ms; what limits it was not measured"
+
+
+def test_flops_and_bytes_without_a_time_say_what_the_roof_allows() -> None:
+    """A list of metrics without a duration still has an intensity, and a roof there."""
+    unknown = kernel(Move("collect what this report lacks", "collect"), bound="unknown")
+    untimed = replace(unknown, kernel=replace(unknown.kernel, counters={}))
+    assert said(untimed) == ("tendencies: 1.22 FLOP/B at HBM2 allows at most 1.89 TFLOP/s; no time in the report")
 
 
 def test_a_finished_kernel_is_called_done() -> None:

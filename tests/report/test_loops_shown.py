@@ -72,7 +72,7 @@ def test_loops_stand_before_the_places_in_an_explanation(analysis: Analysis) -> 
     text = explain(AnalyzedReport(run, (analysis,)), analysis)
     assert text.index("## Loops") < text.index("## Where")
     assert "| `gemm.cu:6` | 90 % | 4 | multiplies |" in text
-    assert "for the load in gemm.cu:7" in text.replace("\\_", "_")
+    assert "for the load in line 7" in text.replace("\\_", "_")
 
 
 def test_a_note_is_about_loops_where_there_are_none_and_else_about_waits() -> None:
@@ -111,8 +111,9 @@ def test_a_hot_line_says_what_it_waits_for(analysis: Analysis) -> None:
     (spot,) = analysis.kernel.hotspots
     (found,) = waits_for(analysis.kernel.inside, spot)
     assert (found.wait.line, found.share) == (7, pytest.approx(80 / 90))
-    assert wait_words(analysis.kernel.inside, spot) == "for the load in gemm.cu:7"
+    assert wait_words(analysis.kernel.inside, spot) == "for the load in line 7"
     assert producer_words(found.wait, here=replace(spot, line=7)) == "load in it"
+    assert producer_words(found.wait, here=replace(spot, file="main.cu")) == "load in gemm.cu:7"
 
 
 def test_json_holds_loops_and_waits(analysis: Analysis) -> None:

@@ -306,8 +306,12 @@ def pair_versions(
     if not found and len(reports) == 1:
         found = tuple(filter(None, (ladder_inside(reports[0], threshold),)))
     if not found:
-        hint = "name the sides: `rooflens compare BASE HEAD`"
-        raise InputError(f"`{place}` holds no program in two versions (one kernel or job in several reports)", hint)
+        what = (
+            "is one recording, and holds no versions of a kernel"
+            if len(reports) == 1
+            else "holds no program in two versions (one kernel or job in several reports)"
+        )
+        raise InputError(f"`{place}` {what}", "name the sides: `rooflens compare BASE HEAD`")
     return [_named_by_sides(one) for one in found], _left("one report", reports, found)
 
 

@@ -98,8 +98,7 @@ def _standing_at(analysis: Analysis, name: str, work: MainWork) -> Standing | No
     intensity = None if level is None else work.intensity(level)
     if level is None or intensity is None or not 0 < intensity < inf or work.per_s is None:
         return None
-    slope = intensity * (level.peak_bytes_per_s or 0.0)
-    roof_per_s = min((v for v in (slope, work.peak_per_s) if v), default=None)
+    roof_per_s = work.roof_per_s(level)
     is_limit = analysis.verdict.resource == name
     return Standing(
         name,

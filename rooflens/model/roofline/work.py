@@ -33,6 +33,14 @@ class MainWork(Struct, frozen=True):
         """Return the operations per byte that a level moved; None without any."""
         return ratio(self.total, level.amount_bytes) or None
 
+    def roof_per_s(self, level: Level) -> float | None:
+        """Return the roof over it at a level, min(P, AI x BW); None without intensity or a known roof."""
+        intensity = self.intensity(level)
+        if intensity is None:
+            return None
+        slope = intensity * (level.peak_bytes_per_s or 0.0)
+        return min((one for one in (slope, self.peak_per_s) if one), default=None)
+
 
 def main_unit(pipes: Iterable[Pipe]) -> Unit:
     """Tell which kind of work needs more time at its peaks; more operations where a peak is unknown."""

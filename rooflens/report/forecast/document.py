@@ -75,10 +75,12 @@ _WORTH: Mapping[str, int] = {
     "attainable FLOP/s": 3,
     "T math": 3,
     "T memory": 4,
+    **dict.fromkeys(("T vector", "T MUFU", "T issue", "T L2"), 4),
     "T comms": 5,
-    "FLOP/B": 6,
-    "bytes": 7,
-    "FLOP": 8,
+    "warm floor": 5,
+    "bytes": 6,
+    "FLOP": 7,
+    "FLOP/B": 8,
 }
 """Columns that leave a narrow terminal; sizes, regime and floor stay longest."""
 

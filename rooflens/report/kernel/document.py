@@ -60,9 +60,11 @@ from rooflens.report.words.gain_and_limit import (
     best_gain_words,
     gain_words,
     limit_factor_words,
+    roof_words_at_dram,
     stage_full_words,
     today_words,
 )
+from rooflens.report.words.headline import NO_TIME
 from rooflens.report.words.how_it_runs import (
     does_line,
     instruction_facts,
@@ -200,6 +202,8 @@ def _time_words(report: AnalyzedReport, analysis: Analysis) -> str:
     alike = _launches_of_name(report, analysis)
     total_ns, all_ns = total_ns_of(report.analyses), total_ns_of(alike)
     launches = sum(one.launches for one in alike)
+    if analysis.kernel.duration_ns is None and analysis.in_program is None:
+        return "" if analysis.kernel.failed else f"{NO_TIME[:1].upper()}{NO_TIME[1:]}"
     share = f"{fmt.percent(all_ns / total_ns)} of the report's GPU time" if total_ns else "share of GPU time not known"
     if analysis.in_program is not None and analysis.in_program.total_ns is not None:
         return f"{fmt.duration(all_ns)} in the program, {share}"
@@ -290,10 +294,17 @@ def _numbers(view: KernelView, *, has_gain: bool = True) -> tuple[str, ...]:
     changes = verdict.gain.changes if verdict.gain and not has_gain else None
     return (
         plain(f"{words[:1].upper()}{words[1:]}{floor}.") if words else "",
-        plain(f"No limit: the report lacks {limit.missing}.") if limit.missing and not analysis.kernel.failed else "",
+        plain(_no_limit(analysis)) if limit.missing and not analysis.kernel.failed else "",
         plain(f"{full[:1].upper()}{full[1:].rstrip('.')}.") if full else "",
         f"The first move changes the {changes}." if changes else "",
     )
+
+
+def _no_limit(analysis: Analysis) -> str:
+    missing = analysis.verdict.limit.missing
+    if analysis.kernel.duration_ns is None and (roof := roof_words_at_dram(analysis)):
+        return f"{roof}; how near it comes is not known, as the report lacks {missing}."
+    return f"No limit: the report lacks {missing}."
 
 
 def _cautions(analysis: Analysis) -> Document:
@@ -532,7 +543,7 @@ def _doubts(view: KernelView) -> Document:
         *map(_about_flag, notes(analysis)),
         *differences(analysis.kernel),
         *(
-            [f"{missing} of {len(RULES)} findings need counters that this report lacks: {_LACKS} names them."]
+            [f"The report lacks the counters of {missing} of {len(RULES)} findings: {_LACKS} names them."]
             if missing
             else []
         ),

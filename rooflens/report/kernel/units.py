@@ -31,7 +31,7 @@ _USED_SHARE = 0.01
 """Shared memory below this part of its peak is hardly used: its conflicts say nothing."""
 
 _BAR = Column("", fit="bar", page=True)
-_SHARE = Column("share", right=True)
+_SHARE = Column("share", right=True, fit="wrap", least=16)
 
 
 def busy_units(analysis: Analysis) -> Document:
@@ -49,7 +49,7 @@ def busy_units(analysis: Analysis) -> Document:
     )
     numbers = (Column(heading, right=True) for heading in ("rate", "peak"))
     columns = (
-        *(Column("unit", fit="name"), _BAR, _SHARE, *numbers),
+        *(Column("unit"), _BAR, _SHARE, *numbers),
         Column("in all", fit="wrap", page=True),
         Column("counters", fit="prose", least=56),
     )

@@ -136,7 +136,8 @@ def shares(content: Content, _: OverviewRequest) -> Document:
 
 def ladders(content: Content, _: OverviewRequest) -> Document:
     """Show the versions of each program in the reports, and kernels that do the same work."""
-    return tuple(block for one in content.ladders for block in of_ladder(one, is_alone=one is content.ladder))
+    leading = content.ladders[0] if content.ladders_lead and len(content.ladders) == 1 else content.ladder
+    return tuple(block for one in content.ladders for block in of_ladder(one, is_alone=one is leading))
 
 
 def of_ladder(

@@ -12,13 +12,14 @@ from rooflens.model.summary import KernelSummary
 from rooflens.report.content import Content
 from rooflens.report.summary import group_sureness, several_launches
 from rooflens.report.words.findings import confidence_words
+from rooflens.report.words.gain_and_limit import roof_words_at_dram
 from rooflens.report.words.headline import (
     Done,
     Form,
     Headline,
     Limited,
     Plain,
-    Uncounted,
+    Unlimited,
     Wins,
     fitting,
     gain_words,
@@ -74,7 +75,7 @@ def _form(kernel: KernelSummary) -> Form:
     if analysis.verdict.done:
         return Done(done_words(analysis), _headline_time(kernel))
     if analysis.verdict.bound == "unknown":
-        return Uncounted(_headline_time(kernel))
+        return Unlimited(_headline_time(kernel), "" if kernel.duration_ns else roof_words_at_dram(analysis))
     return Limited(_headline_time(kernel), walls_of(analysis), after)
 
 

@@ -15,7 +15,7 @@ from rooflens.model.keys import short_names
 from rooflens.model.ranking import ORDER, in_order, opportunities
 from rooflens.model.records import ratio
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.summary import KernelSummary, Launch, time_part
+from rooflens.model.summary import KernelSummary, Launch
 from rooflens.report.document import Column, Document, Span, Table, Words, code
 from rooflens.report.words.gain_and_limit import TODAY, limit_cell
 from rooflens.report.words.labels import UNITS
@@ -91,6 +91,7 @@ _OF_HEADS = {
     "a launch": "in_program_time_ns",
     "in ncu": "duration_ns",
     "ai at dram": "dram_intensity",
+    "ai": "dram_intensity",
     "flop/s of roof": "flop_per_s",
     "first move": "verdict_sentence",
 }
@@ -135,7 +136,8 @@ def _section(gpu: str, kernels: Sequence[KernelSummary], view: _View) -> Table:
         for kernel in listed[: view.top]
     )
     heads = (_NAME, *((_REPORT,) if several else ()), *columns)
-    left = None if view.top is None or view.are_versions else time_part(listed[view.top :])
+    hidden = [] if view.top is None or view.are_versions else listed[view.top :]
+    left = ratio(_total_ns(hidden), total_ns) if hidden else None
     rest = f", {percent(left)} of GPU time" if left is not None else ""
     return Table(heads, rows, _gpu_heading(gpu, kernels, total_ns), amount=len(listed), rest=rest)
 
@@ -217,16 +219,14 @@ def _achieved(launch: Launch, work: MainWork) -> str:
 
     It counts FLOPs, or operations of integer tensors, with their unit, if these are the main work.
     """
-    if not work.per_s:
-        return _MISSING
-    dram = launch.analysis.levels["dram"]
-    intensity = work.intensity(dram)
-    slope = intensity * dram.peak_bytes_per_s if intensity and dram.peak_bytes_per_s else None
-    roofs = [roof for roof in (work.peak_per_s, slope) if roof]
     is_float = work.unit == "FLOP"
     about = "~" if is_float and launch.estimated else ""
     unit = "" if is_float else f"{UNITS[work.unit]}/s"
-    return about + (f"{si(work.per_s, '')} of {si(min(roofs), unit)}" if roofs else si(work.per_s, unit))
+    above = work.roof_per_s(launch.analysis.levels["dram"])
+    if not work.per_s:
+        return f"{_MISSING} of {about}{si(above, unit)}" if above else _MISSING
+    roof = above or work.peak_per_s
+    return about + (f"{si(work.per_s, '')} of {si(roof, unit)}" if roof else si(work.per_s, unit))
 
 
 def not_profiled(names: Sequence[str], shares: Sequence[float]) -> Document:

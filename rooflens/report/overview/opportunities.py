@@ -229,9 +229,7 @@ def _below(content: Content, rows: Sequence[Opportunity]) -> Iterator[Below]:
     """Say what the list leaves out, and how much of the time is at a limit."""
     untimed = sum(not kernel.duration_ns for kernel in content.kernels)
     if content.kernels and not content.total_ns:
-        yield Below(
-            f"No report of this page holds a duration: {fmt.MISSING} stands for what is missing, and no row has a bar."
-        )
+        yield Below("No report of this page holds a duration, so no row has a bar.")
     elif untimed:
         verb = "has" if untimed == 1 else "have"
         yield Below(f"{fmt.count(untimed, 'kernel')} without a duration {verb} no bar.")

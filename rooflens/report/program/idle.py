@@ -50,7 +50,7 @@ _IDLE_COLUMNS = (
 _GAP_COLUMNS = (
     Column("gap", right=True),
     Column("begins", right=True, worth=9),
-    Column("in step", fit="end", least=10, worth=4, most=24),
+    Column("in step", fit="name", least=10, worth=4, most=24),
     Column("trace", fit="name", least=10, worth=6, most=24),
     Column("before", fit="end", least=12, worth=8),
     Column("the host", fit="wrap", least=18, most=24, worth=9),

@@ -39,7 +39,7 @@ def gpu_table(gpus: Sequence[Datasheet]) -> Table:
             si(gpu.boost_clock.value, "Hz"),
             si(gpu.dram_bandwidth.value, "B/s"),
             _fastest_link(gpu),
-            *(si(gpu.peaks[name].value, "op/s") if name in gpu.peaks else "-" for name in _PEAK_COLUMNS),
+            *(si(gpu.peaks[name].value, "FLOP/s") if name in gpu.peaks else "-" for name in _PEAK_COLUMNS),
         )
         for gpu in gpus
     )
@@ -83,10 +83,12 @@ def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
         "issued instructions": gpu.issue_rate,
     }
     named |= {_label(key): quantity for key, quantity in gpu.peaks.items()}
-    units = {"byte": "B", "byte/s": "B/s"}
+    units = {"byte": "B", "byte/s": "B/s", "op/s": "OP/s"}
+    floats = {_label(key) for key in gpu.peaks if "int" not in key}
     for label, quantity in named.items():
         if quantity is not None:
-            rows[label] = (si(quantity.value, units.get(quantity.unit, quantity.unit)), quantity.source)
+            unit = "FLOP/s" if label in floats else units.get(quantity.unit, quantity.unit)
+            rows[label] = (si(quantity.value, unit), quantity.source)
     return rows | _links(gpu)
 
 

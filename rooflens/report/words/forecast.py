@@ -442,7 +442,7 @@ def notes(row: ForecastRow) -> list[str]:
     if last.regime != "overhead" and any(result.regime == "overhead" for _, result in row.steps):
         said.append(f"overhead-bound: the floor is shorter than a launch, {LAUNCH_TIME} of host time")
     if row.operation.fused:
-        said.append(f"floor: a kernel for each step; fused, no kernel is faster: {row.operation.fused}")
+        said.append(f"fused: {row.operation.fused}")
     if last.attainable or last.t_lower_warm_s is not None or last.regime == "overhead":
         at = f"{sizes_text(row, row.steps[-1][0])}: " if len(row.steps) > 1 else ""
         floors = floor_words(last.t_lower_s, last.attainable, last.t_lower_warm_s, last.t_fused_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rooflens.format import MISSING, count, duration, factor, percent
+from rooflens.format import MISSING, count, duration, factor, percent, si, significant
 from rooflens.model.records import FAR, Analysis, Bottleneck, Gain, Limit, Verdict, ratio
 from rooflens.model.roofline.occupancy import few_blocks
 from rooflens.model.roofline.roof import at_top_clock
@@ -18,8 +18,10 @@ from rooflens.model.roofline.unit_names import (
     unit_label,
 )
 from rooflens.model.roofline.units import LSU_INPUT
+from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.limit import LAUNCH
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.words.labels import UNITS
 from rooflens.report.words.verdict import few_ready
 
 
@@ -39,6 +41,19 @@ def limit_words(analysis: Analysis, missing: str = "") -> str:
     kernel, found = analysis.kernel, analysis.verdict.bottleneck
     sides = [found] if analysis.verdict.bound != "balanced" else analysis.verdict.sides
     return sides_words(sides, kernel.gpu, missing=missing)
+
+
+def roof_words_at_dram(analysis: Analysis) -> str:
+    """Say what its intensity allows a kernel, whatever its time: `0.167 FLOP/B at HBM2e allows at most 340 GFLOP/s`.
+
+    Empty where its FLOPs or the bytes of DRAM are not known.
+    """
+    work, dram = main_work(analysis), analysis.levels["dram"]
+    if (intensity := work.intensity(dram)) is None:
+        return ""
+    unit, roof = UNITS[work.unit], work.roof_per_s(dram)
+    allows = f" allows at most {si(roof, f'{unit}/s')}" if roof else ""
+    return f"{significant(intensity)} {unit}/B at {resource_label('dram', analysis.kernel.gpu)}{allows}"
 
 
 def limit_factor_words(verdict: Verdict) -> str:
@@ -192,7 +207,7 @@ def time_figure(gain: Gain | None, time_ns: float | None, launches: int, above_n
     if known := gain_figure(gain, time_ns, launches):
         return known
     if time_ns is None:
-        return MISSING
+        return "no time"
     return f"{duration(time_ns)}{in_launches(launches)}{_above_words(above_ns, time_ns)}"
 
 
@@ -202,7 +217,7 @@ def _above_words(above_ns: float | None, time_ns: float) -> str:
     part, negligible = above_ns / time_ns, default_thresholds().negligible_share
     if part < negligible:
         return ", at its floor"
-    return f", {f'over {percent(1 - 1 / FAR)}' if part > 1 - 1 / FAR else duration(above_ns)} above its floor"
+    return f", over {factor(FAR)} its floor" if part > 1 - 1 / FAR else f", {duration(above_ns)} above its floor"
 
 
 def gain_how(gain: Gain) -> str:
@@ -221,7 +236,7 @@ def stage_full_words(analysis: Analysis) -> str:
     if stage == LSU_INPUT:
         return f"Too many small loads and stores: {busy} of the slots for {part} of the bandwidth."
     name = resource_label(limiter.resource, analysis.kernel.gpu)
-    return f"By bytes {name} is at {part} of its roof: {busy} of its {stage_label(stage)} are used."
+    return f"By bytes {name} is at {part} of its roof, by its busiest stage ({stage_label(stage)}) at {busy}."
 
 
 def reason_words(analysis: Analysis) -> str:

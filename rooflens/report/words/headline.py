@@ -76,14 +76,20 @@ class Done(Struct, frozen=True):
         yield self.roof
 
 
-class Uncounted(Struct, frozen=True):
-    """A kernel of which the report has no counters: `44 % of GPU time; no counters yet`."""
+class Unlimited(Struct, frozen=True):
+    """A kernel of which nothing says what limits it: `34.5 ms; what limits it was not measured`.
+
+    Attributes:
+        time: Its time.
+        roof: What is known all the same, as `roof_words_at_dram` has it; empty if that is not.
+    """
 
     time: str
+    roof: str = ""
 
     def said(self) -> Iterator[str]:
         """Yield what is said."""
-        yield f"{self.time}; no counters yet"
+        yield f"{self.roof}; {self.time}" if self.roof else f"{self.time}; what limits it was not measured"
 
 
 class Plain(Struct, frozen=True):

@@ -233,10 +233,10 @@ _OPCODE_KINDS = (
 
 
 def producer_words(wait: Wait, here: Hotspot | None = None) -> str:
-    """Name an instruction that others wait for: `load in gemm.cu:46`."""
+    """Name an instruction that others wait for: `load in gemm.cu:46`, `load in line 46` beside another line of it."""
     what = next((name for start, name in _OPCODE_KINDS if wait.opcode.startswith(start)), f"`{wait.opcode}`")
     if wait.file is None or wait.line is None:
         return f"{what} at +{wait.pc:#x}"
-    if here is not None and (here.file, here.line) == (wait.file, wait.line):
-        return f"{what} in it"
+    if here is not None and here.file == wait.file:
+        return f"{what} in {'it' if here.line == wait.line else f'line {wait.line}'}"
     return f"{what} in {file_label(wait.file)}:{wait.line}"

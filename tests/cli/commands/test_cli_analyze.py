@@ -96,3 +96,10 @@ def test_the_first_kernels_are_shown_in_markdown_too(tmp_path: Path) -> None:
             refused = run("analyze", *source, "--format", style, "--top", "2")
             assert (refused.exit_code, refused.stdout) == (2, "")
             assert "`--format md`, which takes --top" in refused.stderr
+
+
+def test_versions_that_are_the_headline_are_said_once(fixtures: Path) -> None:
+    """The answer about the only ladder of a report is its heading; a second one below it would say the same."""
+    said = run("analyze", fixtures / "published" / "ESMM-Research__metrics.ncu-rep").stdout
+    assert said.count("warptiling is the fastest of 7") == 1
+    assert "Next, from warptiling" in said

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -135,16 +136,20 @@ def test_data_that_fits_in_l2_has_a_warm_floor_beside_the_cold_one(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "given", [("gemm", "--n", "128:8192:x2", "--m", "n", "--k", "n"), ("decode", "--tensor-parallel", "8")]
+    "given",
+    [("gemm", "--n", "128:8192:x2", "--m", "n", "--k", "n"), ("decode", "--tensor-parallel", "8"), ("attention",)],
 )
-def test_a_narrow_terminal_shows_the_floor(given: tuple[str, ...]) -> None:
-    """At 80 columns some columns are dropped, and no line is wider."""
+def test_a_narrow_terminal_shows_intensity_and_floor(given: tuple[str, ...]) -> None:
+    """At 80 columns the times of single units leave, and no line is wider; what a floor of steps is is said once."""
     usual = {size.name: str(size.default) for size in OPERATIONS[given[0]].sizes if size.default is not None}
     sizes = {name.strip("-").replace("-", "_"): value for name, value in zip(given[1::2], given[2::2], strict=True)}
     row = swept(OPERATIONS[given[0]], {**usual, **sizes}, "bf16", the_datasheet("h100-sxm"))
-    lines = to_terminal(forecasts_document([row]), 80).splitlines()
+    text = to_terminal(forecasts_document([row]), 80)
+    lines = text.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[1].endswith(("floor", "floor   fused"))
+    assert "FLOP/B" in lines[1]
+    assert re.search(r" floor( +fused)?$", lines[1])
+    assert text.count("a kernel for each step") == bool(row.operation.fused)
 
 
 def test_a_measured_time_is_that_of_one_prediction() -> None:

@@ -115,8 +115,8 @@ def lists() -> Iterator[tuple[str, List, bool]]:
             yield name, dict(chain.from_iterable(part.items() for part in chosen)), place == 3 and bool(one)
 
 
-def answer(folder: Path, names: List) -> Any:
-    """Write a list as `ncu --csv` prints it, and analyze it for the GPU."""
+def written(folder: Path, names: List) -> str:
+    """Write a list as `ncu --csv` prints it, and return its path."""
     text = io.StringIO()
     rows = csv.writer(text, quoting=csv.QUOTE_ALL)
     rows.writerow(HEADER)
@@ -124,7 +124,12 @@ def answer(folder: Path, names: List) -> Any:
     rows.writerows([*launch, name, "", repr(value)] for name, value in names.items())
     path = folder / "list.csv"
     path.write_text(text.getvalue(), encoding="utf-8")
-    result = CliRunner().invoke(main, ["analyze", str(path), "--gpu", GPU, "--format", "json"])
+    return str(path)
+
+
+def answer(folder: Path, names: List) -> Any:
+    """Analyze a list for the GPU."""
+    result = CliRunner().invoke(main, ["analyze", written(folder, names), "--gpu", GPU, "--format", "json"])
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)["kernels"][0]
 
@@ -198,3 +203,23 @@ def test_a_pipe_s_per_cent_alone_is_a_throughput(tmp_path: Path) -> None:
     assert (of_active["verdict"]["bound"], of_active["verdict"]["resource"]) == ("compute", "fma")
     assert "share_of_active_cycles" in of_active["flags"]
     assert "share_of_active_cycles" not in of_run["flags"]
+
+
+def test_without_a_time_the_roof_at_the_intensity_is_still_said(tmp_path: Path) -> None:
+    """FLOPs and bytes alone place a kernel along the axis: 1.02 FLOP/B x 1.555 TB/s is its roof on every face."""
+    path = written(tmp_path, {**BYTES["all"], **WORK["of SMs"]})
+    roof = "1.02 FLOP/B at HBM2 allows at most 1.58 TFLOP/s"
+
+    def run(*line: str) -> str:
+        done = CliRunner().invoke(main, [*line, path, "--gpu", GPU], env={"COLUMNS": "200"})
+        assert done.exit_code == 0, done.stderr
+        return done.stdout.replace("\u00a0", " ")
+
+    table = run("analyze")
+    assert f"k: {roof}; no time in the report" in table
+    assert "- of 1.58 T" in table
+    assert "k: no time. Collect" in table
+    assert f"{roof}; how near it comes is not known, as the report lacks `gpu__time_duration.sum`" in run("explain")
+    run("report", "-o", str(tmp_path / "page.html"))
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "A place on a roofline needs FLOPs, bytes and a time" in page

@@ -129,6 +129,9 @@ def test_what_is_no_version_is_named() -> None:
     assert [one.labels for one in ladders] == [("v1", "v2")]
     assert [one.words for one in unpaired] == ["only one report has: fft.ncu-rep"]
     with pytest.raises(InputError, match="holds no program in two versions"):
-        pair_versions([version("gemm_v1")], "runs")
+        pair_versions([version("gemm_v1"), version("fft", "fft", flop=3e9)], "runs")
+    with pytest.raises(InputError, match="is one recording") as refused:
+        pair_versions([version("gemm_v1")], "gemm_v1.ncu-rep")
+    assert "rooflens compare BASE HEAD" in refused.value.hint
     many = [version(f"gemm_v{i}", registers_per_thread=i) for i in range(1, MOST_SIDES + 2)]
     assert pair_versions(many, "runs")[0][0].labels[0] == "v2"

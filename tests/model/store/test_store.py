@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from support.kernels import make_kernel
 from support.stored import DIGESTS, commit, digest_of, files_of, make_report, stored
 
+from rooflens.addresses import opened
 from rooflens.analyzing import Basis, analyze_paths, analyze_store
 from rooflens.errors import InputError
 from rooflens.ingest.load import ingest_reports
@@ -350,6 +351,14 @@ def test_names_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     for place, said in ((tmp_path / "odd\udcff", "is not UTF-8"), ("", "an empty name")):
         with pytest.raises(InputError, match=said):
             Store(place)
+
+
+def test_an_address_that_needs_a_package_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is lacking is a package, not a right address; a person without it can fetch the file."""
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(InputError, match="fsspec") as refused:
+        opened("https://example.org/a.ncu-rep")
+    assert "fetch the file first" in refused.value.hint
 
 
 def test_an_address_that_pyarrow_does_not_know_goes_through_fsspec() -> None:

@@ -88,6 +88,16 @@ def gpu_cells(name: str) -> list[tuple[str, str]]:
     return [(str(first), str(second)) for first, second, *_ in gpu_details(gpu).rows]
 
 
+def test_a_peak_has_the_unit_of_its_type() -> None:
+    """Floating-point types in FLOP/s as everywhere else; integers, and instructions, in OP/s."""
+    values = dict(gpu_cells("h100-sxm"))
+    assert values["fp32"] == "66.9 TFLOP/s"
+    assert values["tensor int8"] == "1.98 POP/s"
+    assert values["issued instructions"].endswith(" TOP/s")
+    (row,) = gpu_table(matching_datasheets("h100-sxm")).rows
+    assert "989 TFLOP/s" in row
+
+
 def test_a_gpu_has_the_ridge_of_each_peak_and_the_bandwidth_of_its_l2() -> None:
     """989 TFLOP/s of bf16 over 3.35 TB/s are 295 FLOP/B; a T4, without L2 bandwidth in its file, has none."""
     (gpu,) = matching_datasheets("h100-sxm")

@@ -144,6 +144,19 @@ def test_launches_of_a_kernel_are_one_line() -> None:
     assert sorted(row["time"] for row in each) == ["10.0 µs", "20.0 µs", "30.0 µs", "60.0 µs"]
 
 
+def test_what_a_table_leaves_out_is_a_share_of_its_own_gpu() -> None:
+    """Like every share of the table, so that all shares of a table and of its last line add up."""
+    chips = [samples.A100, replace(samples.A100, name="another")]
+    kernels = [
+        samples.analysis(Sample(f"{chip.name}_{index}", "memory", 100.0 if index else 300.0, chip=chip), index)
+        for chip in chips
+        for index in range(2)
+    ]
+    for rows in kernels_document(summarize(kernels), top=1):
+        assert isinstance(rows, Table)
+        assert rows.rest.replace("\u00a0", " ") == ", 25 % of GPU time"
+
+
 def test_the_clock_is_that_of_the_longest_launch() -> None:
     """A short launch may run at another clock than the one with most time; page and terminal give the same clock."""
     long, short = launched("long", (900,)) + launched("short", (1,))

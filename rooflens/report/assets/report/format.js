@@ -53,16 +53,15 @@ lens.format = (() => {
   // Time of launches and what a move leaves of it, `6.19 \u2192 about 4.73 ms in 12 launches`; else what is above the floor.
   function figure(ns, launches, { gain, how, above }) {
     const span = launches > 1 ? ` in ${count(launches, "launch")}` : "";
-    if (ns === null || !gain) return ns === null ? MISSING : `${duration(ns)}${span}${aboveWords(above, ns)}`;
+    if (ns === null || !gain) return ns === null ? "no time" : `${duration(ns)}${span}${aboveWords(above, ns)}`;
     const [before, unit] = scaled(ns, TIMES);
     const after = duration(ns / gain);
     return `${before}${after.endsWith(` ${unit}`) ? "" : ` ${unit}`} \u2192 ${how} ${after}${span}`;
   }
   function aboveWords(above, ns) {
     if (above === null || !ns) return "";
-    const most = 1 - 1 / FAR;
     if (above / ns < NEGLIGIBLE) return ", at its floor";
-    return `, ${above / ns > most ? `over ${percent(most)}` : duration(above)} above its floor`;
+    return above / ns > 1 - 1 / FAR ? `, over ${factor(FAR)} its floor` : `, ${duration(above)} above its floor`;
   }
   function percent(share) {
     const value = share * 100;
