@@ -132,6 +132,11 @@ class Content(Struct, frozen=True):
     has_modules: bool = False
     roofs: Mapping[str, RoofSet] = field(default_factory=dict)
 
+    @property
+    def only(self) -> KernelSummary | None:
+        """The kernel of a page of one, which its first screen is about; None of others, and if it failed."""
+        return self.kernels[0] if len(self.listed) == len(self.kernels) == 1 and self.ladder is None else None
+
 
 def build_content(
     reports: Sequence[AnalyzedReport],

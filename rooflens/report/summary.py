@@ -28,8 +28,9 @@ from rooflens.model.summary import (
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.words.findings import confidence_words, least_sure, sureness
-from rooflens.report.words.gain_and_limit import best_gain_words, limit_in_short, limit_words, reason_words, time_figure
-from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name, label_of_move
+from rooflens.report.words.gain_and_limit import limit_in_short, limit_words, reason_words, time_figure
+from rooflens.report.words.inside import place_of
+from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name
 from rooflens.report.words.verdict import best_move, unmeasured_words
 
 if TYPE_CHECKING:  # a table takes words from here, and needs no page
@@ -88,8 +89,7 @@ class Ranked(Struct, frozen=True):
         move: The first move in at most `MOVE_WORDS` words.
         limiter: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
         limit: How much faster at most, as `limit_in_short` says it; empty where unknown.
-        gain: What the best move brings, as `best_gain_words` says it of all launches.
-        where: File and line of what its first finding is about; empty if unknown.
+        where: The source line to go to, as `place_of` has it.
         figure: Time of all launches, and what the best move leaves of it, or else what lies above the floor.
         sure: How sure verdict and first move are, as `confidence_words` says it; empty of a kernel whose class is
             unknown.
@@ -99,10 +99,8 @@ class Ranked(Struct, frozen=True):
     rank: int
     group: KernelSummary
     limiter: str
-    cause: str
     limit: str
     move: str
-    gain: str
     where: str
     figure: str
     sure: str
@@ -196,11 +194,9 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         rank=place,
         group=group,
         limiter=limiter(analysis),
-        cause=(analysis.verdict.cause or "").replace("_", " "),
         limit=limit_in_short(analysis),
         move=brief_move(best_move(analysis)),
-        gain=best_gain_words(analysis.verdict, group.duration_ns),
-        where=label_of_move(analysis),
+        where=place_of(analysis),
         figure=time_figure(analysis.verdict.gain, group.duration_ns, several_launches(group), above_floor_ns(group)),
         sure=confidence_words(sure, "class and move"),
         is_sure=sure == "high",

@@ -49,7 +49,7 @@ def busy_units(analysis: Analysis) -> Document:
     )
     numbers = (Column(heading, right=True) for heading in ("rate", "peak"))
     columns = (
-        *(Column("unit", fit="name"), _BAR, _SHARE, *numbers),
+        *(Column("unit"), _BAR, _SHARE, *numbers),
         Column("in all", fit="wrap", page=True),
         Column("counters", fit="prose", least=56),
     )

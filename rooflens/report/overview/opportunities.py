@@ -15,7 +15,8 @@ from rooflens.report.document import Below, Fact, Live, Member, Opportunities, O
 from rooflens.report.overview.headline import of_kernel
 from rooflens.report.summary import Ranked, ReportTime, at_limit, cannot_tell, ranked, report_times
 from rooflens.report.words.findings import ShownFinding, costing, shown
-from rooflens.report.words.gain_and_limit import GAIN_NOT_KNOWN, gain_how, time_figure
+from rooflens.report.words.gain_and_limit import gain_how, time_figure, why_no_gain
+from rooflens.report.words.inside import no_line_words
 from rooflens.report.words.ladder import ladder_asks
 from rooflens.report.words.verdict import best_move
 
@@ -182,11 +183,11 @@ def _why(row: Ranked, whole: ReportTime | None, common: _Common) -> Iterator[Fac
     yield Fact(f"{several}{row.limiter}")
     if row.sure and (row.rank == 1 or not row.is_sure):
         yield Fact(row.sure, "sure")
-    gain = kernel.analysis.verdict.gain
-    if gain is None and kernel.analysis.verdict.moves:
-        yield Fact(GAIN_NOT_KNOWN, "fine")
-    if gain and gain.changes:
-        yield Fact(f"changes the {gain.changes}", "fine")
+    best = kernel.analysis.verdict.best
+    if best and (why := why_no_gain(best, kernel.analysis)):
+        yield Fact(why, "fine")
+    if best and best.gain and best.gain.changes:
+        yield Fact(f"changes the {best.gain.changes}", "fine")
     if row.limit and not kernel.members:
         yield Fact(row.limit, "fine")
     if took := _took(kernel, whole, content):
@@ -236,6 +237,8 @@ def _below(content: Content, rows: Sequence[Opportunity]) -> Iterator[Below]:
         verb = "has" if untimed == 1 else "have"
         yield Below(f"{fmt.count(untimed, 'kernel')} without a duration {verb} no bar.")
     yield Below("No kernel passes these filters.", key="ranking-none", is_hidden=True)
+    if why := no_line(content):
+        yield Below(why)
     listed = {row.live.group for row in rows if row.live and not row.live.is_hidden}
     rest = unlisted(content, listed)
     share = None if report_times(content) else time_part(rest)
@@ -250,6 +253,12 @@ def _below(content: Content, rows: Sequence[Opportunity]) -> Iterator[Below]:
     )
     limited = at_limit(content)
     yield Below(limited, key="at-limit", is_hidden=not limited)
+
+
+def no_line(content: Content) -> str:
+    """Say why no row names a line of the code, and what would tell; empty where one was sampled."""
+    readers = {run.digest: run.reader for run in content.runs}
+    return no_line_words((row.analysis, readers[row.analysis.kernel.digest]) for row in content.first)
 
 
 def unlisted(content: Content, shown_keys: Collection[str]) -> list[KernelSummary]:

@@ -108,7 +108,7 @@ def _roofline_figure(key: str, placed: Plane, picked: str, sides: Sides, *, synt
     caption = f"{placed.gpu}, SM {clock}" if clock else placed.gpu
     heading = "Roofline"
     if not placed.points:
-        heading = "Share of peak" if placed.placed else "Speed Of Light" if sides else heading
+        heading = "Share of peak" if placed.placed or sides else heading
     why = [] if placed.points else reasons(placed)
     notes = [REASON_SENTENCES[one] for one in why]
     if placed.unplaced:
