@@ -173,19 +173,14 @@ def test_where_the_time_goes_is_a_line_of_the_answer(analysis: Analysis) -> None
     )
 
 
+_HOW = "`ncu --set full --import-source yes` and built with `-lineinfo`."
+
+
 @pytest.mark.parametrize(
     ("reader", "said"),
     [
-        (
-            "text",
-            "No line: an export has no samples of the code; open its `.ncu-rep`, profiled with "
-            "`ncu --set full --import-source yes` and built with `-lineinfo`.",
-        ),
-        (
-            "direct",
-            "No line: the code was not sampled; profile with `ncu --set full --import-source yes` and built with "
-            "`-lineinfo`.",
-        ),
+        ("text", f"No line: an export has no samples of the code; open its `.ncu-rep`, profiled with {_HOW}"),
+        ("direct", f"No line: the code was not sampled; profile with {_HOW}"),
     ],
 )
 def test_why_no_line_is_known_is_said_with_what_tells_it(reader: str, said: str) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from rooflens import format as fmt
-from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import Move
-from rooflens.model.summary import KernelSummary, Launch
+from rooflens.model.summary import KernelSummary
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Option, Paragraph, Span, joined
 from rooflens.report.kernel.document import KernelView, answer, numbers, reasons, seen, sentence
@@ -38,10 +37,11 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
     texts = [best_move(group.analysis) for group in content.first[:1]]
     beside: tuple[Document, ...] = ()
     if content.ladder:
-        answer, texts = versions(content.ladder, content.launches), []
+        answer, texts = ladder_section(content.ladder, content.launches), []
     elif content.only:
         view = _view(content, content.only)
-        answer, beside = verdict(content, content.only, view), (seen(view), reasons(view))
+        answer = verdict(content, content.only, view)
+        beside = (seen(view), reasons(view) if len(content.listed) == 1 else ())  # else its card has them
         texts = [move.text for move in content.only.analysis.verdict.moves] or texts
     else:
         answer = what_first(content)
@@ -63,16 +63,6 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
         programs=program_lines(content.unprofiled, named=len(content.runs) > 1),
         many=many(content) if content.aggregated else "",
     )
-
-
-def versions(ladder: Ladder, launches: Sequence[Launch]) -> Markup:
-    """Show reports that are versions of a program one below the other, and what to try next on the fastest."""
-    keys = {(launch.analysis.kernel.digest, launch.name): launch.key for launch in reversed(launches)}
-    links = [
-        keys.get((rung.analysis.kernel.digest, rung.analysis.kernel.name), "") if rung.analysis else ""
-        for rung in ladder.rungs
-    ]
-    return ladder_section(ladder, links)
 
 
 def what_first(content: Content) -> Markup:

@@ -54,7 +54,7 @@ class Wins(Struct, frozen=True):
 class Limited(Struct, frozen=True):
     """What limits a kernel of which it is not known what can be won, and what to try: `6.19 ms, HBM3 81 %; try it ...`.
 
-    That its gain is not known leaves first: the row below says why.
+    The row below says why its gain is not known.
     """
 
     time: str
@@ -63,9 +63,8 @@ class Limited(Struct, frozen=True):
 
     def said(self) -> Iterator[str]:
         """Yield what is said, in falling length."""
-        tried = (f"try it {self.after}, {GAIN_UNKNOWN}", f"try it {self.after}") if self.after else ()
-        yield from (f"{self.time}, {wall}; {said}" for wall in self.walls for said in tried)
-        yield from (f"{self.time}, {wall}; {GAIN_UNKNOWN}" for wall in self.walls)
+        tried = (f"try it {self.after}",) if self.after else ()
+        yield from (f"{self.time}, {wall}; {said}" for said in (*tried, GAIN_UNKNOWN) for wall in self.walls)
 
 
 class Done(Struct, frozen=True):
