@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.model.compare.versions import detected_ladders, report_labels
-from rooflens.model.ranking import RANKED_SHOWN, in_rank, opportunities, worth_a_line
+from rooflens.model.ranking import RANKED_SHOWN, failed_lead, in_rank, opportunities, worth_a_line
 from rooflens.model.records import ratio
 from rooflens.model.roofline.work import main_work
 from rooflens.model.same_work import same_work
@@ -131,6 +131,12 @@ class Content(Struct, frozen=True):
     is_judged: bool = True
     has_modules: bool = False
     roofs: Mapping[str, RoofSet] = field(default_factory=dict)
+
+    @property
+    def only(self) -> KernelSummary | None:
+        """The only kernel, which the first screen is about; None of several, and where one failed that matters more."""
+        is_one = len(self.kernels) == 1 and self.ladder is None
+        return self.kernels[0] if is_one and not failed_lead([*self.kernels, *self.failed_kernels]) else None
 
 
 def build_content(

@@ -260,6 +260,7 @@ class Option(NamedTuple):
         figure: What it brings; empty for what cannot be chosen, as nothing is known of it.
         said, sure: What the headline says of it, and how sure that is.
         where: File and line.
+        note: Why nothing is known of it, or what it changes.
     """
 
     words: Words
@@ -267,6 +268,7 @@ class Option(NamedTuple):
     said: str
     sure: str
     where: str
+    note: str = ""
 
 
 class Moves(NamedTuple):

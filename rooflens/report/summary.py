@@ -27,10 +27,10 @@ from rooflens.model.summary import (
 )
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.model.verdict_classes import ShownClass
-from rooflens.report.words.findings import confidence_words, least_sure, sureness
-from rooflens.report.words.gain_and_limit import best_gain_words, limit_in_short, limit_words, reason_words, time_figure
-from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name, label_of_move
-from rooflens.report.words.verdict import best_move, unmeasured_words
+from rooflens.report.words.findings import least_sure, sureness
+from rooflens.report.words.gain_and_limit import limit_words, reason_words, time_figure
+from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name
+from rooflens.report.words.verdict import unmeasured_words
 
 if TYPE_CHECKING:  # a table takes words from here, and needs no page
     from rooflens.report.content import Content
@@ -79,34 +79,6 @@ class ReportTime(Struct, frozen=True):
 
     label: str
     time_ns: float
-
-
-class Ranked(Struct, frozen=True):
-    """One line of what to fix first.
-
-    Attributes:
-        move: The first move in at most `MOVE_WORDS` words.
-        limiter: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
-        limit: How much faster at most, as `limit_in_short` says it; empty where unknown.
-        gain: What the best move brings, as `best_gain_words` says it of all launches.
-        where: File and line of what its first finding is about; empty if unknown.
-        figure: Time of all launches, and what the best move leaves of it, or else what lies above the floor.
-        sure: How sure verdict and first move are, as `confidence_words` says it; empty of a kernel whose class is
-            unknown.
-        is_sure: Nothing lowers it.
-    """
-
-    rank: int
-    group: KernelSummary
-    limiter: str
-    cause: str
-    limit: str
-    move: str
-    gain: str
-    where: str
-    figure: str
-    sure: str
-    is_sure: bool
 
 
 class Caveat(Struct, frozen=True):
@@ -184,27 +156,10 @@ def report_times(content: Content) -> dict[str, ReportTime]:
     return found
 
 
-def ranking(content: Content) -> tuple[Ranked, ...]:
-    """Rank what can be done first, each kernel as its newest version; the first few rows, if worth a line."""
-    return tuple(ranked(place, group) for place, group in enumerate(content.first, start=1))
-
-
-def ranked(place: int, group: KernelSummary) -> Ranked:
-    """Say of a kernel what limits it, how far it is from that, and the one move."""
-    analysis, sure = group.analysis, group_sureness(group)
-    return Ranked(
-        rank=place,
-        group=group,
-        limiter=limiter(analysis),
-        cause=(analysis.verdict.cause or "").replace("_", " "),
-        limit=limit_in_short(analysis),
-        move=brief_move(best_move(analysis)),
-        gain=best_gain_words(analysis.verdict, group.duration_ns),
-        where=label_of_move(analysis),
-        figure=time_figure(analysis.verdict.gain, group.duration_ns, several_launches(group), above_floor_ns(group)),
-        sure=confidence_words(sure, "class and move"),
-        is_sure=sure == "high",
-    )
+def figure_of(group: KernelSummary) -> str:
+    """Say the time of all launches and what the best move leaves of it, or else what lies above the floor."""
+    gain = group.analysis.verdict.gain
+    return time_figure(gain, group.duration_ns, several_launches(group), above_floor_ns(group))
 
 
 def several_launches(group: KernelSummary) -> int:

@@ -10,7 +10,6 @@ from nvidia_findings import Judged
 from rooflens.model.records import AnalyzedReport, Run
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.summary import ranking
 
 
 class FirstRank(Struct, frozen=True):
@@ -32,7 +31,7 @@ def first_ranks(reports: Iterable[tuple[Run, Sequence[Judged]]]) -> list[FirstRa
         analyses = tuple(one.analysis for one in judged)
         content = build_content([AnalyzedReport(run, analyses)], "", default_thresholds())
         if len(content.kernels) > 1 and content.total_ns:
-            group = next((ranked.group for ranked in ranking(content)), None)
+            group = next(iter(content.first), None)
             share = group.time_share if group else None
             found.append(FirstRank(judged[0].nvidia.report, group.name if group else "", share))
     return found

@@ -30,7 +30,8 @@ from rooflens.report.page.program_map import program_map
 from rooflens.report.page.selectors import items
 from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import kernel_rows
-from rooflens.report.summary import ranked, segments
+from rooflens.report.summary import limiter as limiter_of
+from rooflens.report.summary import segments
 from rooflens.report.templates import write_words
 from rooflens.report.text.digest import digest
 from rooflens.report.text.digest.kernel import block, row
@@ -56,7 +57,7 @@ def _faces(report: AnalyzedReport, page: Content, group: KernelSummary) -> Itera
     """Yield each text with the class of a kernel's median launch, by the name of its output."""
     analysis = group.analysis
     yield "table", verdict_words(analysis)
-    yield "ranking", ranked(1, group).limiter
+    yield "ranking", limiter_of(group.analysis)
     yield "explain", explain(report, analysis)
     yield "digest, block", to_markdown(block(1, group, page))
     yield "digest, row", to_markdown(row(1, group, page))

@@ -14,8 +14,8 @@ from rooflens.report.content import build_content
 from rooflens.report.data import json_lines, to_document
 from rooflens.report.document import Words, spans
 from rooflens.report.overview.kernels import kernels_document
-from rooflens.report.summary import ranking
 from rooflens.report.text.digest import digest
+from rooflens.report.words.verdict import best_move
 
 _FEWEST = 50
 """Published reports with several kernels, at least; 61 when this was written."""
@@ -42,7 +42,7 @@ def test_kernels_stand_by_the_time_at_stake(published: list[AnalyzedReport]) -> 
         page = build_content((report,), "page", default_thresholds())
         rows = {
             "rows": opportunities(kernels),
-            "ranking": [row.group for row in ranking(page)],
+            "ranking": [*page.first],
         }
         for face, listed in rows.items():
             own = [row for row, tier in zip(listed, tiers(listed), strict=True) if tier <= Tier.TIME]
@@ -142,7 +142,7 @@ def test_one_move_for_many_kernels_is_one_row_in_each_face(published: list[Analy
                 "table": sum(text.startswith(cell) for cell in cells if cell) == 1,
                 "JSON": [one["move"]["text"] for one in parts if sorted(one["kernels"]) == keys] == [text],
                 "digest": digest((report,)).count(text[:60]) == 1,
-                "ranking": is_replaced or [one.move[:40] for one in ranking(page)].count(text[:40]) == 1,
+                "ranking": is_replaced or [best_move(one.analysis)[:40] for one in page.first].count(text[:40]) == 1,
                 "launches": f"{row.launch_count} launches" in text or "kernels" in text,
             }
             offenders += [(report.run.source[-40:], face, text[:80]) for face, is_one in faces.items() if not is_one]

@@ -26,13 +26,13 @@ from rooflens.report.kernel.document import explain
 from rooflens.report.overview.document import overview
 from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.page.cards import cards
-from rooflens.report.page.first_screen import verdict, what_first
+from rooflens.report.page.first_screen import first_screen, what_first
 from rooflens.report.page.kernels import columns, written
 from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import kernel_rows, point_rows
-from rooflens.report.summary import ranked
+from rooflens.report.summary import figure_of
 from rooflens.report.text.digest.kernel import block, row
-from rooflens.report.words.gain_and_limit import limit_cell
+from rooflens.report.words.gain_and_limit import best_gain_words, limit_cell, limit_in_short
 from rooflens.report.words.labels import evidence_words
 from rooflens.report.writers.markdown import to_markdown
 
@@ -85,7 +85,7 @@ def numbers_of(analysis: Analysis) -> Numbers:
 def factors(text: str, analysis: Analysis) -> set[str]:
     """Return the factors of a text, without those of one unit over another."""
     text = " ".join(_CODE.sub("", unescape(text)).replace("\u00a0", " ").split())
-    text = re.sub("[Oo]ver 10x if it", "", text)
+    text = re.sub("[Oo]ver 10x( if it)?", "", text)
     for number in (number for finding in analysis.findings for number in finding.evidence):
         text = text.replace(evidence_words(number).replace("\u00a0", " "), "")
     moves = {finding.move for finding in analysis.findings} | set(analysis.verdict.advice)
@@ -141,7 +141,7 @@ def test_a_first_move_that_beats_the_limit_says_what_it_changes(told: list[Told]
             continue
         if verdict.gain.factor > verdict.limit.factor * _ROUNDING:
             assert verdict.gain.changes, one.where
-        said = ranked(1, one.group).gain
+        said = best_gain_words(one.group.analysis, one.group.duration_ns)
         assert (f", changes the {verdict.gain.changes})" in said) is (verdict.gain.changes is not None), one.where
 
 
@@ -207,7 +207,7 @@ def test_digest_and_explanation_have_both_numbers_and_no_other(
 
 def drawn_of(content: Content) -> dict[str, str]:
     """Write what a page says of each kernel; where it shows one alone, its first screen says the first part."""
-    first = str(verdict(content)) if len(content.kernels) == 1 else ""
+    first = str(first_screen(content, ())) if content.only else ""
     return {key: first + str(card.body) for key, card in cards(content).items()}
 
 
@@ -218,9 +218,9 @@ _OTHER_TYPE = re.compile(r"\w+ is (?:not )?worth it[^.]*\.\d*x[^.]*\.|At best [\
 def test_no_face_calls_a_limit_what_is_not_proven(
     told: list[Told], contents: list[Content], reports: list[AnalyzedReport]
 ) -> None:
-    """Ranking, card and explanation say what today's traffic allows where the limit is not proven.
+    """The ranking says what today's traffic allows where the limit is not proven, and `far from` that above 10x.
 
-    Above 10x they say "far from" that or, where a unit bounds the kernel, what it takes.
+    Where a unit bounds the kernel it says what that takes. Card and explanation say the time, at best.
     """
     of_content = {id(content): report for content, report in zip(contents, reports, strict=True)}
     drawn = {id(content): drawn_of(content) for content in contents}
@@ -233,12 +233,17 @@ def test_no_face_calls_a_limit_what_is_not_proven(
         at_a_unit = one.group.analysis.verdict.resource is not None
         unbound = "far from any limit" if limit.proven or limit.by == LAUNCH else "far from what today's"
         far = "over 10x if it" if at_a_unit else unbound
-        said = far if limit.far else "limit" if limit.proven else " allow"
-        faces = [ranked(1, one.group).limit, explain(of_content[id(one.content)], one.group.analysis)]
-        faces += [words_of(str(drawn[id(one.content)].get(one.group.representative.key, said)))]
-        faces = [" ".join(face.lower().split()) for face in faces]
-        offenders += [(one.where, said, face[:300]) for face in faces if said not in face]
-        offenders += [(one.where, face) for face in faces if not limit.proven and re.search(r"\blimit [<\d]", face)]
+        in_row = far if limit.far else "limit" if limit.proven else " allow"
+        in_full = "limit" if limit.proven else "at best"
+        card = drawn[id(one.content)].get(one.group.representative.key, in_full)
+        faces = [
+            (in_row, limit_in_short(one.group.analysis)),
+            (in_full, explain(of_content[id(one.content)], one.group.analysis)),
+            (in_full, words_of(str(card))),
+        ]
+        faces = [(said, " ".join(face.lower().split())) for said, face in faces]
+        offenders += [(one.where, said, face[:300]) for said, face in faces if said not in face]
+        offenders += [(one.where, face) for _, face in faces if not limit.proven and re.search(r"\blimit [<\d]", face)]
     assert offenders == []
     assert all(kinds[kind] for kind in ((True, False), (True, True), (False, False)))
 
@@ -248,15 +253,15 @@ def test_the_ranking_has_both_numbers_and_no_other(told: list[Told], contents: l
     for content in contents:
         entries = dict(re.findall(r'<li data-g="(g\d+)" data-part=""(.*?</li>)', str(what_first(content)), re.DOTALL))
         for one in (one for one in told if one.content is content and one.group.key in entries):
-            analysis, place = one.group.analysis, ranked(1, one.group)
+            analysis, limit = one.group.analysis, limit_in_short(one.group.analysis)
             if 'class="members"' in entries[one.group.key]:
                 continue  # a row for kernels with the same move: their limits are their own
             entry = words_of(f"<li {entries[one.group.key]}")
-            said = factors(f"{place.gain} {place.limit}", analysis)
+            said = factors(f"{best_gain_words(analysis, one.group.duration_ns)} {limit}", analysis)
             assert one.numbers.both <= said, entry
-            assert len(said - one.numbers.both) <= ("; " in place.limit), entry  # that of today's traffic beside it
-            assert factors(entry, analysis) == factors(place.limit, analysis), entry
-            assert place.figure in entry.replace("\u00a0", " "), entry
+            assert len(said - one.numbers.both) <= ("; " in limit), entry  # that of today's traffic beside it
+            assert factors(entry, analysis) == factors(limit, analysis), entry
+            assert figure_of(one.group) in entry.replace("\u00a0", " "), entry
 
 
 def test_cards_have_the_limit_and_the_gains_of_findings(told: list[Told], contents: list[Content]) -> None:

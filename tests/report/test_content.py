@@ -17,7 +17,7 @@ from rooflens.report.overview.document import overview
 from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.overview.opportunities import unlisted
 from rooflens.report.page.kernels import kernels
-from rooflens.report.summary import limiter, ranking
+from rooflens.report.summary import limiter
 from rooflens.report.writers.markdown import to_markdown
 
 
@@ -74,11 +74,11 @@ def test_missing_durations_are_missing_and_not_zero() -> None:
 def test_kernels_rank_by_what_can_be_won() -> None:
     """They are sorted by time above the limit's floor, or all their time without a limit; 1.92 ms ranks first."""
     page = make_page(*samples.every_verdict())
-    first = ranking(page)
-    stakes = [row.group.at_stake_ns for row in first]
-    assert [row.rank for row in first] == [1, 2, 3, 4, 5]
+    first = page.first
+    stakes = [row.at_stake_ns for row in first]
+    assert len(first) == 5
     assert stakes == sorted(stakes, reverse=True)
-    assert first[0].group.winnable_ns == pytest.approx(1.92e6 - 2.71e9 / 1.555e12 * 1e9 / 2)
+    assert first[0].winnable_ns == pytest.approx(1.92e6 - 2.71e9 / 1.555e12 * 1e9 / 2)
     unknown = next(group for group in page.kernels if group.representative.shown_class == "unknown")
     assert (unknown.winnable_ns, unknown.at_stake_ns) == (None, unknown.duration_ns)
 
@@ -101,8 +101,8 @@ def test_what_the_best_move_wins_goes_before_the_limit() -> None:
 def test_no_kernel_is_dropped_from_the_ranking() -> None:
     """Kernels that the list does not show are counted below it, and none is missing."""
     page = make_page(*samples.every_verdict(), *apart(2000))
-    assert len(ranking(page)) == RANKED_SHOWN
-    assert sum(len(row.group.members) or 1 for row in ranking(page)) + len(
+    assert len(page.first) == RANKED_SHOWN
+    assert sum(len(row.members) or 1 for row in page.first) + len(
         unlisted(page, {row.key for row in page.first})
     ) == len(page.kernels)
 
@@ -227,8 +227,8 @@ def test_what_is_ranked_first_is_drawn_however_short() -> None:
     full = [replace(a, verdict=replace(a.verdict, at_roof=True, limit=Limit(1.01))) for a in others]
     slow = sample("slow", 19, 1e3)
     page = make_page(*full, samples.analysis(slow))
-    assert ranking(page)[0].group.name == "slow"
-    assert {row.group.representative.key for row in ranking(page)} <= {launch.key for launch in page.launches}
+    assert page.first[0].name == "slow"
+    assert {row.representative.key for row in page.first} <= {launch.key for launch in page.launches}
 
 
 def test_failed_launches_of_a_crowd_are_counted_and_some_listed() -> None:

@@ -9,6 +9,7 @@ from support.roofs import own_roof
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Gain, Limit, Move, UnitFloor, Verdict
 from rooflens.report.words.gain_and_limit import (
+    floor_words,
     gain_words,
     limit_cell,
     limit_factor_words,
@@ -81,6 +82,28 @@ def test_what_is_not_proven_is_not_called_a_limit(by: str, said: str) -> None:
     assert (limit_factor_words(_limited(limit)), limit_cell(limit)) == (said, "~3.0x")
 
 
+@pytest.mark.parametrize(
+    ("limit", "span", "said"),
+    [
+        (
+            Limit(4.3, 1.07e6, "FP32 arithmetic", proven=True),
+            " a launch",
+            "Limit 1.07 ms a launch (4.3x): its FP32 arithmetic at peak",
+        ),
+        (Limit(1.2, 1.71e6, "DRAM traffic"), "", "At best 1.71 ms (1.2x) with today's DRAM traffic"),
+        (Limit(140.0, 5e6, "DRAM traffic"), "", "At best 5.00 ms (over 10x) with today's DRAM traffic"),
+        (Limit(1.1, None, "tensor arithmetic"), "", "At best 1.1x faster with today's tensor arithmetic"),
+        (Limit(3.0, 2e3, "the shortest launch"), " a launch", "At best 2.00 \u00b5s (3.0x) with the shortest launch"),
+        (Limit(), "", ""),
+    ],
+)
+def test_a_floor_is_a_time_with_what_sets_it(limit: Limit, span: str, said: str) -> None:
+    """The time that no change beats comes first; what is not proven holds for today's traffic."""
+    one = analyze(make_kernel({"l1_data_share": 0.1}))
+    found = floor_words(replace(one, verdict=replace(one.verdict, limit=limit, today=None)), span)
+    assert found.replace("\u00a0", " ") == said
+
+
 def test_above_ten_no_factor_is_said() -> None:
     """Such a kernel is called far from any limit, or from that of its traffic if only traffic is known."""
     proven, traffic = Limit(10.1, 5e6, "FP32 arithmetic", proven=True), Limit(140.0, 5e6, "DRAM traffic")
@@ -109,8 +132,7 @@ def test_a_full_stage_below_its_roof_is_explained() -> None:
     """1e9 B in 1 ms of 2 TB/s are half of the roof by bytes, while the data stage is full."""
     counters = {"l1_data_share": 0.994, "l1_tag_bytes": 1e9, "l1_data_peak_bytes_per_s": 2e12, "alu_inst_share": 0.1}
     words = stage_full_words(analyze(make_kernel(counters))).replace("\u00a0", " ")
-    assert words.startswith("By bytes L1 is at 50 % of its roof, by its busiest stage (data passes) at 99 %")
-    assert "L1 is at 50 % of its roof" in words
+    assert words == "A data pass moves up to 128 bytes for a warp: these carry 50 % of the bandwidth."
 
 
 def test_a_level_full_by_bytes_needs_no_explanation() -> None:
@@ -143,10 +165,10 @@ def test_what_a_full_memory_allows_today_is_told_from_what_takes_fewer_bytes(
 @pytest.mark.parametrize(
     ("resource", "after_ns", "said"),
     [
-        ("l2", 116e3, "today's bytes through L2 (91 % busy) take 478 \u00b5s, and the best move leaves fewer"),
-        ("l2", 478e3, "only fewer bytes through L2 (91 % busy) get below 478 \u00b5s"),
-        ("alu", None, "only less work for the ALU pipe (91 % busy) gets below 478 \u00b5s"),
-        ("issue", None, "only fewer instructions (issue 91 % busy) get below 478 \u00b5s"),
+        ("l2", 116e3, "478 \u00b5s unless it moves fewer bytes through L2, as the best move does"),
+        ("l2", 478e3, "478 \u00b5s unless it moves fewer bytes through L2"),
+        ("alu", None, "478 \u00b5s unless it has less work for the ALU pipe"),
+        ("issue", None, "478 \u00b5s unless it issues fewer instructions"),
     ],
 )
 def test_a_floor_of_today_says_whether_the_best_move_gets_below(

@@ -52,10 +52,12 @@ def test_several_launches_have_their_sum_and_their_number() -> None:
 
 
 def test_an_unknown_gain_makes_no_number() -> None:
-    """Time and limiter are given, and what the move is whose gain is not known; neither evidence nor a command."""
+    """Time and limiter are given, and what to try, if that has a name; neither evidence nor a command."""
     assert said(kernel(DIVISIONS)) == (
-        "tendencies: 6.19 ms, memory-bound (HBM2 91 %); gain with reciprocals instead of divisions not known"
+        "tendencies: 6.19 ms, memory-bound (HBM2 91 %); try it with reciprocals instead of divisions"
     )
+    nameless = kernel(Move("do something else", "collect"))
+    assert said(nameless) == "tendencies: 6.19 ms, memory-bound (HBM2 91 %); gain not known"
     unknown = kernel(Move("collect what this report lacks: `rooflens profile -- PROGRAM`", "collect"), bound="unknown")
     assert said(unknown) == "tendencies: 6.19 ms; what limits it was not measured"
 
@@ -75,7 +77,7 @@ def test_a_finished_kernel_is_called_done() -> None:
 def test_an_open_class_is_open_in_the_headline() -> None:
     """If a side was not measured, the headline calls its class possible."""
     assert said(kernel(DIVISIONS, or_bound=("compute",))).startswith(
-        "tendencies: 6.19 ms, possibly memory-bound (HBM2 91 %); gain"
+        "tendencies: 6.19 ms, possibly memory-bound (HBM2 91 %); try it"
     )
 
 
@@ -83,7 +85,7 @@ def test_a_report_without_times_or_kernels_says_so() -> None:
     """No time is invented, and failed kernels are named."""
     one = kernel(DIVISIONS)
     timeless = replace(one, kernel=replace(one.kernel, counters={}))
-    assert said(timeless).startswith("tendencies: no time in the report, memory-bound; gain")
+    assert said(timeless).startswith("tendencies: no time in the report, memory-bound; try it")
     assert said(samples.failed(index=0)) == "late_kernel could not be profiled"
     assert said() == "No kernels here"
 

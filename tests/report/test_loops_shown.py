@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from support import samples
 from support.kernels import make_kernel
 from support.machine_code import control, listed, machine_code
 
@@ -25,6 +26,7 @@ from rooflens.report.words.inside import (
     producer_words,
     shown_loops,
     wait_words,
+    where_words,
 )
 
 
@@ -162,3 +164,30 @@ def test_counts_agree_with_their_nouns() -> None:
         "8 trips",
         "1,334 trips",
     ]
+
+
+def test_where_the_time_goes_is_a_line_of_the_answer(analysis: Analysis) -> None:
+    """The hottest loop with its share, then the hottest line with its own and what it waits for."""
+    said = "".join(part if isinstance(part, str) else part.text for part in where_words(analysis, "direct"))
+    assert said.replace("\u00a0", " ") == (
+        "Where: loop gemm.cu:6, 90 % of warps' time; hottest line gemm.cu:8, 90 % of samples, waits for global memory."
+    )
+
+
+_HOW = "`ncu --set full --import-source yes` and built with `-lineinfo`."
+
+
+@pytest.mark.parametrize(
+    ("reader", "said"),
+    [
+        ("text", f"No line: an export has no samples of the code; open its `.ncu-rep`, profiled with {_HOW}"),
+        ("direct", f"No line: the code was not sampled; profile with {_HOW}"),
+    ],
+)
+def test_why_no_line_is_known_is_said_with_what_tells_it(reader: str, said: str) -> None:
+    """An export holds no samples, a report may lack them; no command is given where today's ncu cannot run."""
+    bare = samples.every_verdict()[0]
+    assert where_words(bare, reader) == said
+    old = replace(bare, kernel=replace(bare.kernel, compute_capability="6.1"))
+    assert where_words(old, "direct") == "No line: the code was not sampled."
+    assert where_words(samples.failed(), reader) == ""

@@ -7,7 +7,7 @@ as far as it has room.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -22,7 +22,6 @@ from rooflens.model.roofline.occupancy import block_smem_bytes, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes, total_ns_of
 from rooflens.model.unprofiled import InProgram
-from rooflens.model.verdict.limit import LAUNCH
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.report.document import (
     Bullets,
@@ -56,13 +55,13 @@ from rooflens.report.kernel.units import busy_units, opcodes, stalls, useful
 from rooflens.report.words.findings import confidence_words, costing, shown
 from rooflens.report.words.gain_and_limit import (
     A_LAUNCH,
-    at_full_clock,
     best_gain_words,
+    floor_words,
     gain_words,
     limit_factor_words,
     roof_words_at_dram,
     stage_full_words,
-    today_words,
+    why_no_gain,
 )
 from rooflens.report.words.headline import NO_TIME
 from rooflens.report.words.how_it_runs import (
@@ -73,11 +72,12 @@ from rooflens.report.words.how_it_runs import (
     spelling_words,
     warp_facts,
 )
+from rooflens.report.words.inside import where_words
 from rooflens.report.words.kernel import file_of, plain, shares, short_name
 from rooflens.report.words.labels import flag_label
 from rooflens.report.words.program import in_program_lines
 from rooflens.report.words.ruled_out import is_symptom, minor_causes, not_measured, ruled_out, symptoms
-from rooflens.report.words.verdict import evidence_lines, unmeasured_words, verdict_head, verdict_sentence
+from rooflens.report.words.verdict import evidence_lines, verdict_head, verdict_sentence
 from rooflens.report.words.worth import best_in_type, worth_words
 from rooflens.report.writers.markdown import to_markdown
 
@@ -112,7 +112,7 @@ class KernelView(Struct, frozen=True):
 
 def kernel_document(view: KernelView) -> Document:
     """Make the whole document of a kernel: moves first, the counters behind them last."""
-    return (*title(view), *_verdict(view), *answer(view), *evidence(view))
+    return (*title(view), *_verdict(view), *_below_verdict(view))
 
 
 def explain(report: AnalyzedReport, analysis: Analysis) -> str:
@@ -122,12 +122,12 @@ def explain(report: AnalyzedReport, analysis: Analysis) -> str:
 
 def on_card(view: KernelView) -> Document:
     """Return the document as a card holds it, whose line above says name and time."""
-    return (*_verdict(view), facts(*_launched(view)), *answer(view), *evidence(view))
+    return (*_verdict(view), facts(*_launched(view)), *_below_verdict(view))
 
 
 def below_answer(view: KernelView) -> Document:
     """Return the document as a page of one kernel holds it below its first screen."""
-    return (facts(*_launched(view)), *evidence(view))
+    return (facts(*_launched(view)), *view.predicted, *_counters(view))
 
 
 def summary(view: KernelView) -> Document:
@@ -139,7 +139,7 @@ def verdict_document(analysis: Analysis) -> Document:
     """Say what limits a kernel, what its best move brings, and its limit."""
     verdict = analysis.verdict
     sure = confidence_words(verdict.confidence, "class")
-    words = (best_gain_words(verdict, None), limit_factor_words(verdict), sure)
+    words = (best_gain_words(analysis), limit_factor_words(verdict), sure)
     said = fmt.sentence_case(", ".join(filter(None, words)))
     return Paragraph((strong(plain(verdict_sentence(analysis))),), "answer"), paragraph(plain(f"{said}."))
 
@@ -150,20 +150,33 @@ def finding_document(finding: Finding) -> Document:
 
 
 def answer(view: KernelView) -> Document:
-    """Write the moves and where the time goes: the first screen of a page of one kernel."""
-    asks = any(move.kind == "collect" for move in view.analysis.verdict.moves)
-    places = (loops(view.analysis), hot_lines(view.analysis, asks=not asks), _memory(view))
-    shown_places = tuple(part for part in places if part)
-    return (*_moves(view), *changes(view.analysis), *((Panels(shown_places),) if shown_places else ()))
+    """Write what to try: the first screen of a page of one kernel has it below the verdict."""
+    return (*_moves(view), *changes(view.analysis))
 
 
-def evidence(view: KernelView) -> Document:
-    """Say why, what that costs, what is ruled out, and with which counters each of this can be checked."""
-    open_parts = tuple(part for make in (_findings, _costs, _ruled_out, _doubts) if (part := make(view)))
+def seen(view: KernelView) -> Document:
+    """Show where the time goes in the code and in the memory."""
+    return _panels((loops(view.analysis), hot_lines(view.analysis), _memory(view)))
+
+
+def reasons(view: KernelView) -> Document:
+    """Say why, what that costs, and what is ruled out."""
+    return _panels(make(view) for make in (_findings, _costs, _ruled_out, _doubts))
+
+
+def _below_verdict(view: KernelView) -> Document:
+    return (*answer(view), *seen(view), *reasons(view), *view.predicted, *_counters(view))
+
+
+def _counters(view: KernelView) -> Document:
     parts = (_running(view), _course(view), busy_units(view.analysis), _more_tables(view), _nvidia(view), _origin(view))
     rest = tuple(block for part in parts for block in part)
-    folded = (Folded("Counters, course of the run, NVIDIA's rules, full name", rest, on_text=False),) if rest else ()
-    return (*((Panels(open_parts),) if open_parts else ()), *view.predicted, *folded)
+    return (Folded("Counters, course of the run, NVIDIA's rules, full name", rest, on_text=False),) if rest else ()
+
+
+def _panels(parts: Iterable[Document]) -> Document:
+    shown_parts = tuple(filter(None, parts))
+    return (Panels(shown_parts),) if shown_parts else ()
 
 
 def title(view: KernelView) -> Document:
@@ -207,6 +220,8 @@ def _time_words(report: AnalyzedReport, analysis: Analysis) -> str:
     share = f"{fmt.percent(all_ns / total_ns)} of the report's GPU time" if total_ns else "share of GPU time not known"
     if analysis.in_program is not None and analysis.in_program.total_ns is not None:
         return f"{fmt.duration(all_ns)} in the program, {share}"
+    if analysis.kernel.duration_ns is None:
+        return "no time in the report"
     if launches > 1 and analysis.in_program is None:
         return (
             f"{fmt.duration(analysis.kernel.duration_ns)} this launch, {fmt.duration(all_ns)} in {launches:,}: {share}"
@@ -260,44 +275,31 @@ def _verdict(view: KernelView) -> Document:
     sure = Span(
         fmt.sentence_case(confidence_words(verdict.confidence, "class")), link=f"about-verdicts-{verdict.bound}"
     )
-    words = tuple(line for line in _numbers(view) if line)
-    return (
-        Paragraph(((strong(sentence(view)), " ", sure, "."),), "answer"),
-        *((Paragraph(words),) if words else ()),
-        *_cautions(view.analysis),
-    )
+    return Paragraph(((strong(sentence(view)), " ", sure, "."),), "answer"), *numbers(view)
 
 
 def numbers(view: KernelView) -> Document:
-    """Write gain and uncertainty, without the verdict's sentence."""
-    told = any(option.figure for option in view.options)  # what each move brings stands at it
-    words = tuple(line for line in _numbers(view, has_gain=not told) if line)
-    return *((Paragraph(words, "note"),) if words else ()), *_cautions(view.analysis)
+    """Write where its time goes, its floors and what is uncertain: the moves below it say what they bring."""
+    return *_where(view), *_floors(view), *_cautions(view.analysis)
 
 
-def _numbers(view: KernelView, *, has_gain: bool = True) -> tuple[str, ...]:
-    analysis, verdict, limit, span = (
-        view.analysis,
-        view.analysis.verdict,
-        view.analysis.verdict.limit,
-        _span_words(view),
+def _where(view: KernelView) -> Document:
+    """Say where its time goes, or why that is not known."""
+    said = where_words(view.analysis, view.report.run.reader)
+    return (paragraph(said),) if said else ()
+
+
+def _floors(view: KernelView) -> Document:
+    """Say what no change beats, and what the busiest unit is full of."""
+    analysis, verdict = view.analysis, view.analysis.verdict
+    limit, missing = floor_words(analysis, _span_words(view)), verdict.limit.missing
+    lines = (
+        plain(f"{limit}.") if limit else "",
+        plain(_no_limit(analysis)) if missing and not analysis.kernel.failed else "",
+        plain(stage_full_words(analysis)),
     )
-    gain = best_gain_words(verdict, analysis.kernel.duration_ns, span) if has_gain else ""
-    which = f"move {verdict.moves.index(verdict.best) + 1}" if verdict.best in verdict.moves[1:] else "first move"
-    words = ", ".join(filter(None, (f"{which}: {gain}" if gain else "", limit_factor_words(verdict))))
-    what = "the floor is" if limit.proven else f"{limit.by}{'' if limit.by == LAUNCH else ' alone'} takes"
-    each = "" if limit.by == LAUNCH else span
-    clock = f" {said}" if (said := at_full_clock(analysis)) else ""
-    floor = f"; {what} {fmt.duration(limit.floor_ns)}{each}{clock}" if limit.floor_ns else ""
-    floor += f"; {today}" if (today := today_words(verdict, analysis.kernel.gpu, span)) else ""
-    full = stage_full_words(analysis)
-    changes = verdict.gain.changes if verdict.gain and not has_gain else None
-    return (
-        plain(f"{words[:1].upper()}{words[1:]}{floor}.") if words else "",
-        plain(_no_limit(analysis)) if limit.missing and not analysis.kernel.failed else "",
-        plain(f"{full[:1].upper()}{full[1:].rstrip('.')}.") if full else "",
-        f"The first move changes the {changes}." if changes else "",
-    )
+    said = tuple(filter(None, lines))
+    return (Paragraph(said, "note"),) if said else ()
 
 
 def _no_limit(analysis: Analysis) -> str:
@@ -510,26 +512,11 @@ def _move(move: Move, analysis: Analysis, span: str) -> str:
     gain = gain_words(move.gain, analysis.kernel.duration_ns, span)
     if not gain and move.kind == "precision":
         gain = best_in_type(type_answer(analysis))
-    gain = gain or _why_unknown(move, analysis)
+    gain = gain or fmt.sentence_case(why_no_gain(move, analysis))
     item = find_item("findings", move.finding) if move.finding else None
     confirm = plain(_SENTENCES.split(item.confirm)[0]) if item else ""
     spelt = f"{spelling_words(move.spelling)}." if move.spelling else ""
     return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm, spelt)))
-
-
-def _why_unknown(move: Move, analysis: Analysis) -> str:
-    """Say why a move has no figure; empty for a move that requests counters."""
-    if move.kind == "collect":
-        return ""
-    if analysis.verdict.or_bound:
-        return f"Gain not known: {unmeasured_words(analysis.verdict)}"
-    if any(one.confidence == "low" for one in analysis.findings if one.id == move.finding):
-        return "Gain not known: the counters only hint at it"
-    if move.finding is None or move.kind == "algorithm":
-        return "Gain not known: it depends on the algorithm"
-    if move.kind == "blocks":
-        return "Gain not known: it depends on how much of the work is independent"
-    return "Gain not known: no counter says how much time it takes"
 
 
 def _doubts(view: KernelView) -> Document:

@@ -43,20 +43,10 @@ _EXCESS = (
 _IN_TEXTS = OnPage((), (Heading("Where"),))
 """Lines have their own title on a page."""
 
-_NOT_SAMPLED = "Not sampled: `ncu --set full` or `rooflens profile --detail deep` tells the line."
 
-
-def hot_lines(analysis: Analysis, *, asks: bool = True) -> Document:
-    """Show the hottest lines, or where the report has none the instructions.
-
-    Args:
-        analysis: The launch.
-        asks: Without samples, say what would tell the lines; a move that collects more says so itself. A page says once
-            what to collect, beside its charts.
-    """
+def hot_lines(analysis: Analysis) -> Document:
+    """Show the hottest lines, or where the report has none the instructions; nothing where the code is not known."""
     kernel = analysis.kernel
-    is_sampled = kernel.failed or kernel.code_totals.get("samples")
-    note = (OnPage((), (paragraph(_NOT_SAMPLED),)),) if asks and not is_sampled else ()
     for measure, words in _MEASURES:
         found = [place for place in places(kernel, measure, MOST_LINES) if place.share >= LEAST_SHARE]
         if found:
@@ -64,8 +54,8 @@ def hot_lines(analysis: Analysis, *, asks: bool = True) -> Document:
             rows = tuple(_hotspot_row(kernel, place.hotspot, place.share) for place in found)
             table = hot_table(kernel, [place.hotspot for place in found], measure)
             context = () if _is_changed(analysis, found[0].hotspot) else in_context(kernel, found[0].hotspot)
-            return _IN_TEXTS, Lines(f"Hot {what}, {words}", rows, analysis.key, table), *context, *note
-    return (OnPage((), (Heading("Where"), paragraph(_NOT_SAMPLED))),) if note else ()
+            return _IN_TEXTS, Lines(f"Hot {what}, {words}", rows, analysis.key, table), *context
+    return ()
 
 
 def _is_changed(analysis: Analysis, hotspot: Hotspot) -> bool:
@@ -134,23 +124,22 @@ def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot], measure: str = "sampl
 
 
 def loops(analysis: Analysis) -> Document:
-    """Show the loops: how often they run, their share of the warps' time, what limits each, and what a trip is."""
+    """Show the loops: how often they run, their share of the warps' time, what limits each, and what a trip is.
+
+    A kernel without a loop has nothing to show: its hottest lines say where its time goes.
+    """
     rows = shown_loops(analysis.loops)
-    if not rows:
+    if not any(one.loop.kind == "loop" for one in rows):
         return ()
+    gpu, every, labels = analysis.kernel.gpu, analysis.loops, loop_labels(rows)
     line = inside_line(analysis)
     said = f"{line[:1].upper()}{line[1:]}. " if line else ""
-    table = _loops_table(analysis, rows)
-    drawn: Lines | Table = table
-    if any(one.loop.kind == "loop" for one in rows):
-        gpu, every = analysis.kernel.gpu, analysis.loops
-        labels = loop_labels(rows)
-        bars = tuple(_loop(one, f"{'· ' * depth(one, every)}{labels[one.loop.id]}", gpu) for one in rows)
-        drawn = Lines("Loops, share of warps' time", bars, analysis.key, table)
+    bars = tuple(_loop(one, f"{'· ' * depth(one, every)}{labels[one.loop.id]}", gpu) for one in rows)
     return (
-        Heading("Loops"),
-        paragraph(plain(f"{said}Parts are of warps' time, by samples: not of the clock's.")),
-        drawn,
+        OnPage(
+            (), (Heading("Loops"), paragraph(plain(f"{said}Parts are of warps' time, by samples: not of the clock's.")))
+        ),
+        Lines("Loops, share of warps' time by samples", bars, analysis.key, _loops_table(analysis, rows)),
     )
 
 

@@ -36,7 +36,7 @@ from rooflens.report.document import (
 )
 from rooflens.report.overview.headline import headline
 from rooflens.report.overview.kernels import kernels_document, not_profiled
-from rooflens.report.overview.opportunities import opportunities
+from rooflens.report.overview.opportunities import no_line, opportunities
 from rooflens.report.overview.steps import (
     MAX_NAMED,
     MOST_LINES,
@@ -136,8 +136,8 @@ def shares(content: Content, _: OverviewRequest) -> Document:
 
 def ladders(content: Content, _: OverviewRequest) -> Document:
     """Show the versions of each program in the reports, and kernels that do the same work."""
-    leading = content.ladders[0] if content.ladders_lead and len(content.ladders) == 1 else content.ladder
-    return tuple(block for one in content.ladders for block in of_ladder(one, is_alone=one is leading))
+    told = content.ladder or (content.ladders[0] if content.ladders_lead and len(content.ladders) == 1 else None)
+    return tuple(block for one in content.ladders for block in of_ladder(one, is_alone=one is told))
 
 
 def of_ladder(
@@ -169,7 +169,8 @@ def what_first(content: Content, asked: OverviewRequest, *, is_brief: bool = Fal
         block = block._replace(rows=tuple(row._replace(why=(), items=()) for row in block.rows), below=())
     command = command_line(content.first, asked.place) if asked.place and content.first else ""
     has_command = any(row.live and row.live.asks for row in block.rows)
-    return (block, *((paragraph(command),) if command and not has_command else ()))
+    said = paragraph(no_line(content) if is_brief else "", "" if has_command else command)
+    return (block, *((said,) if said.lines else ()))
 
 
 def in_brief(content: Content, asked: OverviewRequest) -> Document:

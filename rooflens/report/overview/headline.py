@@ -11,7 +11,7 @@ from rooflens.model.records import Gain, MoveKind
 from rooflens.model.summary import KernelSummary
 from rooflens.report.content import Content
 from rooflens.report.summary import group_sureness, several_launches
-from rooflens.report.words.findings import confidence_words
+from rooflens.report.words.findings import confidence_words, sureness
 from rooflens.report.words.gain_and_limit import roof_words_at_dram
 from rooflens.report.words.headline import (
     Done,
@@ -38,9 +38,9 @@ ONLY_FILLS = "Only kernels that fill inputs: yours is not in this report"
 def headline(content: Content) -> Headline:
     """Say which kernel, how long, and what its best move brings; of versions which one is the fastest."""
     if content.ladder:
-        return Headline("", ladder_headline(content.ladder))
+        return Headline("", ladder_headline(content.ladder), sure=_next_sureness(content.ladder))
     if content.ladders_lead:
-        return Headline("", _of_programs(content.ladders))
+        return Headline("", _of_programs(content), sure=_next_sureness(content.ladders[0]))
     if failed_lead([*content.kernels, *content.failed_kernels]):
         lost = [one for one in content.failed_kernels if one.analysis.role in {"kernel", "library"}]
         return _not_profiled(lost)
@@ -94,8 +94,18 @@ def _not_profiled(kernels: Sequence[KernelSummary]) -> Headline:
     return Headline("", f"{some_names(names)} could not be profiled")
 
 
-def _of_programs(ladders: Sequence[Ladder]) -> str:
+def _next_sureness(ladder: Ladder) -> str:
+    """Say how sure what comes next is: class and best move of the fastest version."""
+    analysis = ladder.fastest.analysis if ladder.fastest else None
+    if analysis is None or analysis.verdict.bound == "unknown":
+        return ""
+    verdict = analysis.verdict
+    finding = verdict.best.finding if verdict.best else None
+    return confidence_words(sureness(verdict, analysis.findings, finding), "class and move")
+
+
+def _of_programs(content: Content) -> str:
     """Say of the first program which of its versions is the fastest, and how many more programs there are."""
-    first, *others = ladders
-    said = program_headline(first)
+    first, *others = content.ladders
+    said = program_headline(first) if len(content.runs) > 1 else ladder_headline(first)
     return fitting(Plain((f"{said}; {len(others)} more below", said))) if others else said

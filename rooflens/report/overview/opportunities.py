@@ -13,9 +13,19 @@ from rooflens.model.summary import KernelSummary, asks_first, parted, time_part
 from rooflens.report.content import Content, Replaced
 from rooflens.report.document import Below, Fact, Live, Member, Opportunities, Opportunity, Words, code, strong
 from rooflens.report.overview.headline import of_kernel
-from rooflens.report.summary import Ranked, ReportTime, at_limit, cannot_tell, ranked, report_times
-from rooflens.report.words.findings import ShownFinding, costing, shown
-from rooflens.report.words.gain_and_limit import GAIN_NOT_KNOWN, gain_how, time_figure
+from rooflens.report.summary import (
+    ReportTime,
+    at_limit,
+    brief_move,
+    cannot_tell,
+    figure_of,
+    group_sureness,
+    limiter,
+    report_times,
+)
+from rooflens.report.words.findings import ShownFinding, confidence_words, costing, shown
+from rooflens.report.words.gain_and_limit import gain_how, limit_in_short, time_figure, why_no_gain
+from rooflens.report.words.inside import no_line_words, place_of
 from rooflens.report.words.ladder import ladder_asks
 from rooflens.report.words.verdict import best_move
 
@@ -128,7 +138,7 @@ def _opportunities(content: Content) -> Iterator[Opportunity]:
         )
         has_asked = has_asked or asks
         begins = 0 < place < len(listed) and place == without_gain
-        yield _opportunity(ranked(place + 1, kernel), live, common, begins=begins)
+        yield _opportunity(place + 1, kernel, live, common, begins=begins)
         parts = [] if kernel.members else list(parted(kernel))
         if len(parts) > 1:
             for part in parts:
@@ -140,25 +150,24 @@ def _opportunities(content: Content) -> Iterator[Opportunity]:
                     is_brief=True,
                     asks=asks_first(part.analysis.verdict),
                 )
-                yield _opportunity(ranked(place + 1, part), hidden, common, begins=False)
+                yield _opportunity(place + 1, part, hidden, common, begins=False)
 
 
-def _opportunity(row: Ranked, live: Live, common: _Common, *, begins: bool) -> Opportunity:
-    kernel = row.group
+def _opportunity(rank: int, kernel: KernelSummary, live: Live, common: _Common, *, begins: bool) -> Opportunity:
     total_ns = sum(kernel.class_ns.values())
     gain, whole = kernel.analysis.verdict.gain, common.own.get(kernel.key)
     name, head = fmt.cut_middle(kernel.shown, NAME_WIDTH), of_kernel(kernel)
     return Opportunity(
         name=name,
-        figure=row.figure,
+        figure=figure_of(kernel),
         length=(kernel.duration_ns or 0.0) / common.longest_ns if common.longest_ns else 0.0,
         style=kernel.representative.shown_class,
         won=1 - 1 / gain.factor if gain else 0.0,
-        move=fmt.sentence_case(row.move),
-        where=fmt.cut_middle(row.where, NAME_WIDTH),
-        why=tuple(_why(row, whole, common)),
+        move=fmt.sentence_case(brief_move(best_move(kernel.analysis))),
+        where=fmt.cut_middle(place_of(kernel.analysis), NAME_WIDTH),
+        why=tuple(_why(rank, kernel, whole, common)),
         divider="Gain not yet known" if begins else "",
-        rank=row.rank,
+        rank=rank,
         title="" if kernel.name == name else kernel.name,
         parts=tuple((one, ns / total_ns) for one, ns in kernel.class_ns.items()) if total_ns else (),
         members=tuple(map(_member, kernel.members[:MEMBERS_SHOWN])),
@@ -176,19 +185,19 @@ def _opportunity(row: Ranked, live: Live, common: _Common, *, begins: bool) -> O
     )
 
 
-def _why(row: Ranked, whole: ReportTime | None, common: _Common) -> Iterator[Fact]:
-    kernel, content = row.group, common.content
+def _why(rank: int, kernel: KernelSummary, whole: ReportTime | None, common: _Common) -> Iterator[Fact]:
+    content, sure = common.content, group_sureness(kernel)
     several = f"{len(kernel.members)} kernels, the longest " if kernel.members else ""
-    yield Fact(f"{several}{row.limiter}")
-    if row.sure and (row.rank == 1 or not row.is_sure):
-        yield Fact(row.sure, "sure")
-    gain = kernel.analysis.verdict.gain
-    if gain is None and kernel.analysis.verdict.moves:
-        yield Fact(GAIN_NOT_KNOWN, "fine")
-    if gain and gain.changes:
-        yield Fact(f"changes the {gain.changes}", "fine")
-    if row.limit and not kernel.members:
-        yield Fact(row.limit, "fine")
+    yield Fact(f"{several}{limiter(kernel.analysis)}")
+    if sure and (rank == 1 or sure != "high"):
+        yield Fact(confidence_words(sure, "class and move"), "sure")
+    best = kernel.analysis.verdict.best
+    if best and (why := why_no_gain(best, kernel.analysis)):
+        yield Fact(why, "fine")
+    if best and best.gain and best.gain.changes:
+        yield Fact(f"changes the {best.gain.changes}", "fine")
+    if not kernel.members and (limit := limit_in_short(kernel.analysis)):
+        yield Fact(limit, "fine")
     if took := _took(kernel, whole, content):
         yield Fact(took, "took")
     if kernel.spread:
@@ -234,6 +243,8 @@ def _below(content: Content, rows: Sequence[Opportunity]) -> Iterator[Below]:
         verb = "has" if untimed == 1 else "have"
         yield Below(f"{fmt.count(untimed, 'kernel')} without a duration {verb} no bar.")
     yield Below("No kernel passes these filters.", key="ranking-none", is_hidden=True)
+    if why := no_line(content):
+        yield Below(why)
     listed = {row.live.group for row in rows if row.live and not row.live.is_hidden}
     rest = unlisted(content, listed)
     share = None if report_times(content) else time_part(rest)
@@ -248,6 +259,12 @@ def _below(content: Content, rows: Sequence[Opportunity]) -> Iterator[Below]:
     )
     limited = at_limit(content)
     yield Below(limited, key="at-limit", is_hidden=not limited)
+
+
+def no_line(content: Content) -> str:
+    """Say why no row names a line of the code, and what would tell; empty where one was sampled."""
+    readers = {run.digest: run.reader for run in content.runs}
+    return no_line_words((row.analysis, readers[row.analysis.kernel.digest]) for row in content.first)
 
 
 def unlisted(content: Content, shown_keys: Collection[str]) -> list[KernelSummary]:

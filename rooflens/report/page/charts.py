@@ -46,7 +46,6 @@ class RooflineFigure(Struct, frozen=True):
 
     Attributes:
         heading: Its name: a roofline, or bars where no kernel has a point.
-        caption: GPU and clock.
         level_choices: What its points can be shown at, as `Plane.choices` has it; bars show all levels.
         sides: How busy memory and compute were in its kernels, where none has a point.
         figure: None when no launch has a point or a share.
@@ -55,7 +54,6 @@ class RooflineFigure(Struct, frozen=True):
     key: str
     plane: Plane
     heading: str
-    caption: str
     level_choices: tuple[str, ...]
     default_level: str
     sides: Sides
@@ -108,7 +106,7 @@ def _roofline_figure(key: str, placed: Plane, picked: str, sides: Sides, *, synt
     caption = f"{placed.gpu}, SM {clock}" if clock else placed.gpu
     heading = "Roofline"
     if not placed.points:
-        heading = "Share of peak" if placed.placed else "Speed Of Light" if sides else heading
+        heading = "Share of peak" if placed.placed or sides else heading
     why = [] if placed.points else reasons(placed)
     notes = [REASON_SENTENCES[one] for one in why]
     if placed.unplaced:
@@ -128,7 +126,6 @@ def _roofline_figure(key: str, placed: Plane, picked: str, sides: Sides, *, synt
         key=key,
         plane=placed,
         heading=heading,
-        caption=caption,
         level_choices=placed.choices if placed.points else (),
         default_level=default_level(placed),
         sides=sides,

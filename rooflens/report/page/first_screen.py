@@ -7,24 +7,22 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from rooflens import format as fmt
-from rooflens.model.compare.ladder import Ladder
-from rooflens.model.ranking import failed_lead
-from rooflens.model.records import Confidence
-from rooflens.model.summary import KernelSummary, Launch
+from rooflens.model.records import Move
+from rooflens.model.summary import KernelSummary
 from rooflens.report.content import Content
-from rooflens.report.document import Option, Paragraph, Span, joined
-from rooflens.report.kernel.document import answer, numbers, sentence
+from rooflens.report.document import Document, Option, Paragraph, Span, joined
+from rooflens.report.kernel.document import KernelView, answer, numbers, reasons, seen, sentence
 from rooflens.report.overview.headline import of_move
 from rooflens.report.overview.opportunities import opportunities
 from rooflens.report.page.cards import inside, view_of
 from rooflens.report.page.charts import RooflineFigure, charts, collecting, lacking_gpu
 from rooflens.report.page.ladder import ladder_section, way_of
-from rooflens.report.roofline.choices import MoveChoice, choices
+from rooflens.report.roofline.choices import choices
 from rooflens.report.summary import brief_move, cannot_tell, segments
 from rooflens.report.templates import render, write_blocks
 from rooflens.report.words.findings import confidence_words, sureness
-from rooflens.report.words.gain_and_limit import gain_figure
-from rooflens.report.words.labels import BOUND_LABELS
+from rooflens.report.words.gain_and_limit import gain_figure, why_no_gain
+from rooflens.report.words.labels import BOUND_LABELS, label_of_first
 from rooflens.report.words.program import program_lines
 from rooflens.report.words.verdict import best_move
 
@@ -37,11 +35,14 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
         figures: The rooflines of the page.
     """
     texts = [best_move(group.analysis) for group in content.first[:1]]
+    beside: tuple[Document, ...] = ()
     if content.ladder:
-        answer, texts = versions(content.ladder, content.launches), []
-    elif len(content.kernels) == 1 and not failed_lead([*content.kernels, *content.failed_kernels]):
-        answer = verdict(content)
-        texts = [move.text for move in content.kernels[0].analysis.verdict.moves] or texts
+        answer, texts = ladder_section(content.ladder, content.launches), []
+    elif content.only:
+        view = _view(content, content.only)
+        answer = verdict(content, content.only, view)
+        beside = (seen(view), reasons(view) if len(content.listed) == 1 else ())  # else its card has them
+        texts = [move.text for move in content.only.analysis.verdict.moves] or texts
     else:
         answer = what_first(content)
     asks = any("`rooflens profile" in text or "ncu " in text for text in texts)
@@ -49,6 +50,8 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
     return render(
         "report/page#first_screen",
         answer=answer,
+        beside=[*map(inside, filter(None, beside))],
+        has_plane=any(figure.plane.points for figure in figures),
         total_ns=content.total_ns,
         way=write_blocks(way_of(content.ladder, content)) if content.ladder else "",
         charts=charts(
@@ -62,30 +65,19 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
     )
 
 
-def versions(ladder: Ladder, launches: Sequence[Launch]) -> Markup:
-    """Show reports that are versions of a program one below the other, and what to try next on the fastest."""
-    keys = {(launch.analysis.kernel.digest, launch.name): launch.key for launch in reversed(launches)}
-    links = [
-        keys.get((rung.analysis.kernel.digest, rung.analysis.kernel.name), "") if rung.analysis else ""
-        for rung in ladder.rungs
-    ]
-    return ladder_section(ladder, links)
-
-
 def what_first(content: Content) -> Markup:
     """List what can be done, by the time that it wins."""
     block = opportunities(content)
     return write_blocks((block,)) if block else Markup()
 
 
-def verdict(content: Content) -> Markup:
-    """Answer for a page of a kernel: its sentence and limit, what to try first, loops and hottest lines."""
-    (kernel,) = content.kernels
-    analysis = kernel.analysis
-    options = tuple(
-        _option(one, kernel, sureness(analysis.verdict, analysis.findings, one.finding)) for one in choices(analysis)
-    )
-    view = view_of(content, kernel.representative, options)
+def _view(content: Content, kernel: KernelSummary) -> KernelView:
+    """View a kernel with the moves that a reader can choose."""
+    return view_of(content, kernel.representative, tuple(_option(one, kernel) for one in choices(kernel.analysis)))
+
+
+def verdict(content: Content, kernel: KernelSummary, view: KernelView) -> Markup:
+    """Answer for a page of a kernel: its sentence and floors, where its time goes, and what to try first."""
     classes = tuple(
         Span(f"{fmt.percent(one.share)} {BOUND_LABELS[one.bound]}, {fmt.duration(one.time_ns)}", one.bound)
         for one in segments(kernel.launches)
@@ -106,12 +98,14 @@ def verdict(content: Content) -> Markup:
     )
 
 
-def _option(choice: MoveChoice, kernel: KernelSummary, sure: Confidence) -> Option:
-    figure = gain_figure(choice.gain, kernel.duration_ns, kernel.launch_count).rpartition("\u2192 ")[2]
-    said = of_move(kernel, choice.gain, choice.kind, choice.finding)
-    return Option(
-        brief_move(choice.text), figure, said, confidence_words(sure, "move"), fmt.cut_middle(choice.where, 60)
-    )
+def _option(choice: Move, kernel: KernelSummary) -> Option:
+    analysis, gain = kernel.analysis, choice.gain
+    figure = gain_figure(gain, kernel.duration_ns, kernel.launch_count).rpartition("\u2192 ")[2]
+    note = f"changes the {gain.changes}" if gain and gain.changes else why_no_gain(choice, analysis)
+    said = of_move(kernel, gain, choice.kind, choice.finding)
+    sure = confidence_words(sureness(analysis.verdict, analysis.findings, choice.finding), "class and move")
+    where = label_of_first(choice.where, analysis.kernel.inside)
+    return Option(brief_move(choice.text), figure, said, sure, fmt.cut_middle(where, 60), note)
 
 
 def many(content: Content) -> Markup:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from rooflens.model.compare.ladder import Ladder
+from rooflens.model.summary import Launch
 from rooflens.report.content import Content
 from rooflens.report.document import Document
 from rooflens.report.html.blocks import Room
@@ -17,8 +18,13 @@ from rooflens.report.templates import render, write_blocks
 from rooflens.report.words.ladder import ladder_asks, program_headline
 
 
-def ladder_section(ladder: Ladder, links: Sequence[str] = ()) -> Markup:
-    """Show the versions that the headline is about one below the other; their way stands elsewhere."""
+def ladder_section(ladder: Ladder, launches: Sequence[Launch]) -> Markup:
+    """Show the versions that the headline is about, each with a link to its launch; their way stands elsewhere."""
+    keys = {(launch.analysis.kernel.digest, launch.name): launch.key for launch in reversed(launches)}
+    links = [
+        keys.get((rung.analysis.kernel.digest, rung.analysis.kernel.name), "") if rung.analysis else ""
+        for rung in ladder.rungs
+    ]
     return _section(of_ladder(ladder, is_alone=True, links=links), ladder, "ladder")
 
 

@@ -14,9 +14,9 @@ from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.html.embed import table_library
+from rooflens.report.kernel.predicted import expectations_document
 from rooflens.report.overview.headline import headline
 from rooflens.report.page.charts import roofline_figures
-from rooflens.report.page.expectations import predicted
 from rooflens.report.page.first_screen import first_screen
 from rooflens.report.page.kernels import kernels
 from rooflens.report.page.ladder import ladders, named_ladders
@@ -25,10 +25,17 @@ from rooflens.report.page.program_map import program_map
 from rooflens.report.page.selectors import items, pickers, selectors
 from rooflens.report.page.sweeps import sweeps
 from rooflens.report.summary import caveats, failed_words, origin, synthetic_words
-from rooflens.report.templates import render
+from rooflens.report.templates import render, write_blocks
 from rooflens.report.writers.frame import Page, framed
 
 Section = Callable[[Content], Markup]
+
+
+def predicted(content: Content) -> Markup:
+    """Show every report that has a prediction; nothing if none has."""
+    document = expectations_document(content.predictions, content.reports)
+    return render("report/page#predicted", body=write_blocks(document)) if document else Markup()
+
 
 SECTIONS: tuple[Section, ...] = (ladders, sweeps, kernels, predicted, explanations, method)
 """The sections below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""

@@ -10,7 +10,6 @@ from markupsafe import Markup
 from rooflens import format as fmt
 from rooflens.model.records import ratio
 from rooflens.model.summary import KernelSummary, Launch
-from rooflens.model.unprofiled import Unprofiled
 from rooflens.report.content import Content
 from rooflens.report.document import Cell, Strip
 from rooflens.report.summary import report_times
@@ -42,16 +41,17 @@ def _choice(content: Content) -> str:
 def _strips(content: Content) -> Iterator[Strip]:
     """Part the time by program or range, in the order of their first launches, then by kernel; gaps stand last."""
     choice = _choice(content)
-    program = _program(content)
     held: dict[str, defaultdict[str, list[Launch]]] = {}
     for launch in sorted(content.counted, key=lambda one: int(one.key[1:])):
         report = content.report_labels.get(launch.analysis.kernel.digest, "")
         within = place_of(launch.analysis.kernel.nvtx_range, launch.analysis.in_program)
         place = report if choice == "report" else within
         held.setdefault(place, defaultdict(list))[launch.group_key].append(launch)
-    busy_ns = content.total_ns
-    idle_ns, others_ns = _idle_ns(program), _others_ns(program, busy_ns)
-    whole_ns = busy_ns + idle_ns + others_ns
+    program = content.reports[0].unprofiled if len(content.reports) == 1 else None
+    kernel_ns = program.kernel_ns if program else None
+    idle_ns = float(program.gap_ns or 0) if program and kernel_ns else 0.0
+    others_ns = max(kernel_ns - content.total_ns, 0.0) if kernel_ns else 0.0  # kernels and copies of no report
+    whole_ns = content.total_ns + idle_ns + others_ns
     groups = {group.key: group for group in content.kernels}
     for value, by_kernel in held.items():
         cells = [_map_cell(groups[key], own, whole_ns) for key, own in by_kernel.items()]
@@ -60,20 +60,6 @@ def _strips(content: Content) -> Iterator[Strip]:
             yield strip
     yield from blank("not in the report", others_ns, whole_ns, "elsewhere")
     yield from blank(NO_KERNEL, idle_ns, whole_ns, "gap")
-
-
-def _program(content: Content) -> Unprofiled | None:
-    """Return what a timeline says of the only program; None if there are several, or none was looked at."""
-    return content.reports[0].unprofiled if len(content.reports) == 1 else None
-
-
-def _idle_ns(program: Unprofiled | None) -> float:
-    return float(program.gap_ns or 0) if program and program.kernel_ns else 0.0
-
-
-def _others_ns(program: Unprofiled | None, busy_ns: float) -> float:
-    """Return how long kernels and copies ran that the page does not hold."""
-    return max(program.kernel_ns - busy_ns, 0.0) if program and program.kernel_ns else 0.0
 
 
 def _map_cell(group: KernelSummary, launches: list[Launch], whole_ns: float) -> Cell:

@@ -39,6 +39,9 @@ LEVEL_PX, MOST_LEVEL_PX = 56, 120
 UNIT = "unit"
 """Stands for a unit nearest its peak that is no level, or a level whose bandwidth was not measured."""
 
+GAP_PX = 8
+"""Between a name and its bar."""
+
 VALUE_PX = 96
 NARROW_VALUE_PX = 40
 """Width of the words right of them: share and rate, or the share alone."""
@@ -132,7 +135,8 @@ def _bar_count(plane: Plane) -> int:
 def _level_px(plane: Plane) -> int:
     """Work out the width of the names left of the bars."""
     units = [_unit_name(plane, launch) for launch in _barred(plane) if launch.leading == UNIT]
-    return round(min(MOST_LEVEL_PX, max(LEVEL_PX, *map(text_px, units), 0) + 8 * bool(units)))
+    names = [*units, *(plane.level_names[level] for level in bar_levels(plane))]
+    return round(min(MOST_LEVEL_PX, max(LEVEL_PX, *(text_px(name) + GAP_PX for name in names))))
 
 
 class BarLayout(Struct, frozen=True):
@@ -280,7 +284,13 @@ def _bar_words(at: Style, level_px: int) -> list[alt.Chart]:
     return [
         _words_chart(values, at, "note", align="left", dx=6, opacity=LIT_BAR),
         _words_chart(
-            levels, {**at, "x": alt.X("none:Q")}, "note", align="right", dx=-8, limit=level_px - 8, opacity=LIT_BAR
+            levels,
+            {**at, "x": alt.X("none:Q")},
+            "note",
+            align="right",
+            dx=-GAP_PX,
+            limit=level_px - GAP_PX,
+            opacity=LIT_BAR,
         ),
     ]
 

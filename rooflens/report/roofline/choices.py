@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from rooflens import format as fmt
-from rooflens.model.records import Analysis, Gain, Move, MoveKind
+from rooflens.model.records import Analysis, Gain, Move
 from rooflens.model.verdict.pipelined import each_once
 from rooflens.report.plane.plane import Point
-from rooflens.report.words.labels import label_of_first
 
 
-class MoveChoice(Struct, frozen=True):
-    """One move that a reader can choose, with what it brings.
-
-    Attributes:
-        where: File and line of what it is about; empty if unknown.
-    """
-
-    text: str
-    kind: MoveKind
-    gain: Gain | None
-    where: str
-    finding: str | None = None
-
-
-def choices(analysis: Analysis) -> tuple[MoveChoice, ...]:
+def choices(analysis: Analysis) -> tuple[Move, ...]:
     """List the moves of a kernel: those of its verdict, then those of other findings whose gain can be modelled.
 
     Nobody who calls a library can make the latter. What a move says already is no further choice.
     """
-    moves, inside = analysis.verdict.moves, analysis.kernel.inside
+    moves = analysis.verdict.moves
     said = {move.finding for move in moves}
     more = (
         Move(finding.move, finding.kind, finding.id, finding.where, finding.gain)
         for finding in analysis.findings
         if finding.gain and finding.id not in said and not analysis.library
     )
-    return tuple(
-        MoveChoice(move.text, move.kind, move.gain, label_of_first(move.where, inside), move.finding)
-        for move in each_once((*moves, *more))
-    )
+    return tuple(each_once((*moves, *more)))
 
 
 def ghost_at(point: Point, gain: Gain, slope: float | None) -> tuple[float, float]:

@@ -25,7 +25,7 @@ from rooflens.report.plane.roofs import CORNER_PX, NamedRoof, Roofs, flat_roof, 
 from rooflens.report.plane.viewport import CROWD, SIZES, Sheet, SizeClass, dot_box, point_box, radius_px
 from rooflens.report.roofline.naming import KernelNames, PlaneLabel, kernel_names, label
 from rooflens.report.roofline.rows import Row, clock_text
-from rooflens.report.roofline.selection import picked_boxes, shown_at
+from rooflens.report.roofline.selection import bar_boxes, picked_boxes, shown_at
 
 Domains = tuple[Domain, Domain]
 Drawings = Mapping[str, Sequence["PlaneDrawing"]]
@@ -147,6 +147,7 @@ def _wanted(
     corners = plane.ridges(plane.first_level if level in {ALL, OWN} else level)
     canvas.taken.extend(dot_box(plane, point, view) for point in plane.points_at(level))
     canvas.taken.extend(point_box(view.at(x, y), CORNER_PX) for x, y in corners)
+    canvas.taken.extend(box for point in shown_at(plane.points, level) for box in bar_boxes(point, view))
 
     seen = [point for point in shown_at(plane.points, level) if _is_seen(point, view)]
     ridges = (

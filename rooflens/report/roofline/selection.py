@@ -66,7 +66,7 @@ def _points_of(plane: Plane, shown: Point) -> list[Point]:
 def steady_boxes(plane: Plane, shown: Point, points: Sequence[Point], view: Sheet, level: str) -> list[Box]:
     """Make the boxes of what is the same for all moves of a launch, whose points are its own."""
     boxes = [_gap_line(shown, view)] if shows_gap(shown) else []
-    boxes += _bar_boxes(shown, view)
+    boxes += [*bar_boxes(shown, view), *_bar_name_boxes(shown, view)]
     here, down = view.at(*shown.at)
     rights = [view.at(*point.at)[0] for point in points]
     rim = radius_px(plane, shown.launch) + POINT_AIR_PX
@@ -83,14 +83,21 @@ def steady_boxes(plane: Plane, shown: Point, points: Sequence[Point], view: Shee
     return boxes
 
 
-def _bar_boxes(shown: Point, view: Sheet) -> list[Box]:
+def bar_boxes(shown: Point, view: Sheet) -> list[Box]:
+    """Make the box of the bar of what binds a launch, which shows whether the launch is picked or not."""
+    if shown.binding is None:
+        return []
+    right, down = view.at(shown.intensity, shown.binding.per_s)
+    return [Box(right, down, BAR_PX / 2, 2, right)]
+
+
+def _bar_name_boxes(shown: Point, view: Sheet) -> list[Box]:
     if shown.binding is None:
         return []
     right, down = view.at(shown.intensity, shown.binding.per_s)
     half = text_px(binding_label(shown.binding)) / 2
     side = 1 if view.width_px - right > BAR_ROOM_PX else -1
-    name = right + side * (BAR_PX / 2 + BAR_NAME_PX + half)
-    return [Box(right, down, BAR_PX / 2, 2, right), Box(name, down, half, LINE_PX / 2, right)]
+    return [Box(right + side * (BAR_PX / 2 + BAR_NAME_PX + half), down, half, LINE_PX / 2, right)]
 
 
 def ghost_place(

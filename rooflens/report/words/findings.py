@@ -69,7 +69,7 @@ class ShownFinding(Struct, frozen=True):
         return f"{self.title}{gain}{f': {shown}' if shown else ''}"
 
 
-def confidence_words(confidence: Confidence | None, of: Literal["class", "move", "class and move", "finding"]) -> str:
+def confidence_words(confidence: Confidence | None, of: Literal["class", "class and move", "finding"]) -> str:
     """Say how sure something is: `class confidence: high`; empty if it is not judged."""
     return f"{of} confidence: {confidence}" if confidence else ""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from rooflens.format import MISSING, count, duration, factor, percent, si, significant
-from rooflens.model.records import FAR, Analysis, Bottleneck, Gain, Limit, Verdict, ratio
+from rooflens.model.records import FAR, Analysis, Bottleneck, Gain, Limit, Move, Verdict, ratio
 from rooflens.model.roofline.occupancy import few_blocks
 from rooflens.model.roofline.roof import at_top_clock
 from rooflens.model.roofline.unit_names import (
@@ -14,7 +16,6 @@ from rooflens.model.roofline.unit_names import (
     resource_label,
     sides_words,
     spoken,
-    stage_label,
     unit_label,
 )
 from rooflens.model.roofline.units import LSU_INPUT
@@ -22,7 +23,7 @@ from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.limit import LAUNCH
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.words.labels import UNITS
-from rooflens.report.words.verdict import few_ready
+from rooflens.report.words.verdict import few_ready, unmeasured_words
 
 
 def share_words(bottleneck: Bottleneck) -> tuple[str | None, str]:
@@ -76,6 +77,26 @@ def limit_factor_words(verdict: Verdict) -> str:
     return f"far from what {today} allows" if limit.far else f"{today} allows {factor(limit.factor)}"
 
 
+def floor_words(analysis: Analysis, span: str = "") -> str:
+    """Say what no change beats, and the nearer floor of a busy unit: `At best 1.71 ms (1.2x) with today's traffic`.
+
+    `span` is as `gain_words` has it. Empty if no floor is known.
+    """
+    verdict, limit = analysis.verdict, analysis.verdict.limit
+    if limit.over_floor is None:
+        return ""
+    most = "over 10x" if limit.far else factor(limit.factor)
+    each = "" if limit.by == LAUNCH else span
+    time = f"{duration(limit.floor_ns)}{each} ({most})" if limit.floor_ns else f"{most} faster"
+    if limit.proven:
+        head = f"Limit {time}: its {limit.by} at peak"
+    else:
+        by = limit.by if limit.by == LAUNCH else f"today's {limit.by}"
+        head = f"At best {time} with {by}"
+    clock = f" {said}" if (said := at_full_clock(analysis)) else ""
+    return "; ".join(filter(None, (f"{head}{clock}", today_words(verdict, analysis.kernel.gpu, span))))
+
+
 def today_words(verdict: Verdict, gpu: str | None, span: str = "") -> str:
     """Say the floor of today's instructions and traffic where it is nearer than the limit; empty elsewhere.
 
@@ -85,13 +106,10 @@ def today_words(verdict: Verdict, gpu: str | None, span: str = "") -> str:
     today, least_ns = verdict.today, verdict.limit.floor_ns or 0.0
     if today is None or today.share * FAR < 1 or today.floor_ns <= default_thresholds().limiter_gain * least_ns:
         return ""
-    amount, _, what = _relieved(today.resource, gpu)[1].partition(" ")
-    s = "s" if amount == "less" else ""
-    busy = f"{what} ({'issue ' if today.resource == 'issue' else ''}{percent(today.share)} busy)"
-    floor, after_ns = f"{duration(today.floor_ns)}{span}", verdict.gain.time_after_ns if verdict.gain else None
-    if after_ns is not None and after_ns < today.floor_ns:
-        return f"today's {busy} take{s} {floor}, and the best move leaves {amount}"
-    return f"only {amount} {busy} get{s} below {floor}"
+    after_ns = verdict.gain.time_after_ns if verdict.gain else None
+    is_beaten = after_ns is not None and after_ns < today.floor_ns
+    does = " ".join(_relieved(today.resource, gpu))
+    return f"{duration(today.floor_ns)}{span} unless it {does}{', as the best move does' if is_beaten else ''}"
 
 
 def _relieved(resource: str | None, gpu: str | None = None) -> tuple[str, str]:
@@ -150,8 +168,24 @@ def limit_cell(limit: Limit, missing: str = MISSING) -> str:
     return f"{'' if limit.proven else '~'}{'far' if limit.far else factor(limit.factor)}"
 
 
-GAIN_NOT_KNOWN = "gain not known"
-"""Stands where the effect of a move cannot be modelled, or the confidence is too low for a figure."""
+def why_no_gain(move: Move, analysis: Analysis) -> str:
+    """Say why a move has no figure: `gain not known: it depends on the algorithm`.
+
+    Empty of one that has, or that asks for counters.
+    """
+    if move.gain or move.kind == "collect":
+        return ""
+    if analysis.verdict.or_bound:
+        why = unmeasured_words(analysis.verdict)
+    elif any(one.confidence == "low" for one in analysis.findings if one.id == move.finding):
+        why = "the counters only hint at it"
+    elif move.finding is None or move.kind == "algorithm":
+        why = "it depends on the algorithm"
+    elif move.kind == "blocks":
+        why = "it depends on how much of the work is independent"
+    else:
+        why = "no counter says how much time it takes"
+    return f"gain not known: {why}"
 
 
 A_LAUNCH = " a launch"
@@ -163,9 +197,10 @@ def in_launches(launches: int) -> str:
     return f" in {count(launches, 'launch')}" if launches > 1 else ""
 
 
-def best_gain_words(verdict: Verdict, time_ns: float | None, span: str = "") -> str:
-    """Say what the best move brings, or that this is unknown; empty without a move. `span`: as `gain_words` has it."""
-    return gain_words(verdict.gain, time_ns, span) or (GAIN_NOT_KNOWN if verdict.moves else "")
+def best_gain_words(analysis: Analysis, time_ns: float | None = None, span: str = "") -> str:
+    """Say what the best move brings, or why that is not known; empty without one. `span`: as `gain_words` has it."""
+    best = analysis.verdict.best
+    return gain_words(best.gain, time_ns, span) or why_no_gain(best, analysis) if best else ""
 
 
 def gain_words(gain: Gain | None, time_ns: float | None = None, span: str = "") -> str:
@@ -225,18 +260,19 @@ def gain_how(gain: Gain) -> str:
     return "at best" if gain.proven else "about"
 
 
+_FULL_BEFORE: Mapping[str, str] = {
+    LSU_INPUT: "Each load or store of a warp takes a slot, small ones too: these carry {part} of the bandwidth",
+    "data": "A data pass moves up to 128 bytes for a warp: these carry {part} of the bandwidth",
+}
+"""What a stage is that fills up before the bandwidth of its level does, where the verdict names it."""
+
+
 def stage_full_words(analysis: Analysis) -> str:
-    """Say why a kernel at a level's limit is below its roof: a stage of it is full, its bandwidth is not."""
+    """Say what the stage is that is full where the bandwidth of its level is not, so that a dot is below its roof."""
     limiter = analysis.verdict.bottleneck
     level = analysis.levels.get(limiter.resource or "") if limiter else None
-    stage = level.binding_stage if level else None
-    if limiter is None or level is None or stage is None or not (part := bytes_part(level)):
-        return ""
-    busy = percent(level.share or 0.0)
-    if stage == LSU_INPUT:
-        return f"Too many small loads and stores: {busy} of the slots for {part} of the bandwidth."
-    name = resource_label(limiter.resource, analysis.kernel.gpu)
-    return f"By bytes {name} is at {part} of its roof, by its busiest stage ({stage_label(stage)}) at {busy}."
+    said = _FULL_BEFORE.get(level.binding_stage or "") if level else None
+    return f"{said.format(part=part)}." if level and said and (part := bytes_part(level)) else ""
 
 
 def reason_words(analysis: Analysis) -> str:

@@ -52,7 +52,10 @@ class Wins(Struct, frozen=True):
 
 
 class Limited(Struct, frozen=True):
-    """What limits a kernel of which it is not known what can be won: `6.19 ms, HBM3 81 %; gain not known`."""
+    """What limits a kernel of which it is not known what can be won, and what to try: `6.19 ms, HBM3 81 %; try it ...`.
+
+    The row below says why its gain is not known.
+    """
 
     time: str
     walls: tuple[str, ...]
@@ -60,8 +63,8 @@ class Limited(Struct, frozen=True):
 
     def said(self) -> Iterator[str]:
         """Yield what is said, in falling length."""
-        told = (f"gain {self.after} not known",) if self.after else ()
-        yield from (f"{self.time}, {wall}; {gain}" for gain in (*told, GAIN_UNKNOWN) for wall in self.walls)
+        tried = (f"try it {self.after}",) if self.after else ()
+        yield from (f"{self.time}, {wall}; {said}" for said in (*tried, GAIN_UNKNOWN) for wall in self.walls)
 
 
 class Done(Struct, frozen=True):

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from rooflens import format as fmt
-from rooflens.model.hotspots import leading_stall, waits_for
+from rooflens.model.hotspots import leading_stall, places, waits_for
 from rooflens.model.records import Analysis, Hotspot, Inside, JudgedLoop, Wait
 from rooflens.model.roofline.opcodes import COPIES, WARPGROUP_PRODUCTS
 from rooflens.model.roofline.unit_names import resource_label
-from rooflens.report.words.labels import BOUND_LABELS, UNITS, file_label, stall_label
+from rooflens.model.verdict.collecting import not_profiled
+from rooflens.report.document import Words, code
+from rooflens.report.words.labels import (
+    BOUND_LABELS,
+    UNITS,
+    file_label,
+    label_of_move,
+    line_label,
+    place_label,
+    stall_label,
+)
 
 MOST_ROWS = 8
 """Rows of a kernel that are shown."""
@@ -172,6 +182,59 @@ def inside_line(analysis: Analysis, most: float = 1.0) -> str:
     words = [_job_words(analysis, job, place, rows) for (job, place), rows in ranked[:3]]
     first, *rest = words
     return "; ".join((first.replace(" % ", " % of warps' time ", 1), *rest))
+
+
+def place_of(analysis: Analysis) -> str:
+    """Name the source line to go to: that of the best move, else the hottest loop's or line's; empty if unknown."""
+    loop, hot = _hottest_loop(analysis), next(iter(places(analysis.kernel, "samples", 1)), None)
+    in_loop = loop_place(loop) if loop is not None and loop.loop.file else ""
+    return label_of_move(analysis) or in_loop or (line_label(hot.hotspot, analysis.kernel.inside) if hot else "")
+
+
+def where_words(analysis: Analysis, reader: str) -> Words:
+    """Say where most of a kernel's time goes, in a line; or why no line of it is known, and what would tell.
+
+    Args:
+        analysis: The launch.
+        reader: What read its report, as `Run.reader` has it.
+    """
+    kernel, loop = analysis.kernel, _hottest_loop(analysis)
+    hot = next(iter(places(kernel, "samples", 1)), None)
+    if kernel.failed:
+        return ""
+    if hot is None:
+        return no_line_words([(analysis, reader)])
+    reason, spot = leading_stall(hot.hotspot), hot.hotspot
+    waits = f", {stall_label(reason)}" if reason and reason != "selected" else ""
+    is_line = bool(line_label(spot, kernel.inside))
+    around = ("loop ", code(loop_place(loop)), f", {fmt.percent(loop.share_self)} of warps' time; ") if loop else ()
+    hottest = f"hottest {'line' if is_line else 'instruction'} "
+    built = "" if is_line else "; build with `-lineinfo` for source lines"
+    said = (*around, hottest, code(place_label(spot, kernel.inside)), f", {fmt.percent(hot.share)} of samples{waits}")
+    return ("Where: ", *said, f"{built}.")
+
+
+def no_line_words(read: Iterable[tuple[Analysis, str]]) -> str:
+    """Say why of none of some kernels a line is known, and what would tell it; empty if one has samples.
+
+    Args:
+        read: The kernels, each with what read its report.
+    """
+    known = list(read)
+    if not known or any(one.kernel.code_totals.get("samples") for one, _ in known):
+        return ""
+    is_printed = all(reader in {"text", "csv"} for _, reader in known)
+    why = "an export has no samples of the code" if is_printed else "the code was not sampled"
+    if all(not_profiled(one.kernel.compute_capability) for one, _ in known):
+        return f"No line: {why}."
+    how = "open its `.ncu-rep`, profiled with" if is_printed else "profile with"
+    return f"No line: {why}; {how} `ncu --set full --import-source yes` and built with `-lineinfo`."
+
+
+def _hottest_loop(analysis: Analysis) -> JudgedLoop | None:
+    """Return the loop in which warps spend most of their time, those inside it left out; None if none stands out."""
+    hot = [one for one in analysis.loops if one.loop.kind == "loop" and (one.share_self or 0.0) >= LEAST_SHARE]
+    return max(hot, key=lambda one: one.share_self or 0.0, default=None)
 
 
 def work_unit(loop: JudgedLoop) -> str:

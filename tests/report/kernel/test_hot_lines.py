@@ -9,7 +9,7 @@ from support.tags import words_of
 from rooflens.model.records import Analysis, Edit, Hotspot, Move, SourceFile
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.document import Excerpt, Lines, for_text
+from rooflens.report.document import Excerpt, Lines
 from rooflens.report.kernel.places import MOST_LINES, hot_lines
 from rooflens.report.kernel.source import changes
 from rooflens.report.page.kernels import kernels
@@ -91,19 +91,17 @@ def test_instructions_stand_in_for_lines() -> None:
 
 
 def test_executed_instructions_stand_in_for_samples() -> None:
-    """If only executed instructions were counted, shares are of these, and what tells the lines is said."""
+    """If only executed instructions were counted, shares are of these."""
     counted = Hotspot("line", file="a.cu", line=3, measures={"warp_inst": 30.0})
     shown = having(counted, warp_inst=40.0)
     assert drawn(shown).title == "Hot lines, share of instructions executed"
     assert drawn(shown).rows[0].share == 0.75
     assert drawn(shown).table.columns[0].heading == "executed"
-    assert any("Not sampled" in str(block) for block in for_text(hot_lines(shown)))
 
 
 def test_no_figure_without_hot_spots() -> None:
-    """A report without hot spots has no empty figure, and one without samples says what takes them."""
-    assert not any(isinstance(block, Lines) for block in hot_lines(having()))
-    assert hot_lines(having(), asks=False) == ()
+    """A report without hot spots has no empty figure."""
+    assert hot_lines(having()) == ()
     assert "Hot " not in html_of(having())
 
 

@@ -22,10 +22,10 @@ from rooflens.report.html.assets import joined, style_px
 from rooflens.report.overview.headline import headline
 from rooflens.report.overview.opportunities import KEPT, LISTED
 from rooflens.report.page.charts import roofline_figures
-from rooflens.report.page.first_screen import verdict, what_first
+from rooflens.report.page.first_screen import first_screen, what_first
 from rooflens.report.page.ladder import named_ladders
 from rooflens.report.page.selectors import items
-from rooflens.report.summary import at_limit, caveats, limiter, ranking
+from rooflens.report.summary import at_limit, caveats, limiter
 from rooflens.report.words.verdict import verdict_sentence
 
 
@@ -60,7 +60,7 @@ def test_a_page_of_one_kernel_opens_with_its_sentence() -> None:
     """A single kernel has no share of 100 %, ranking or bar of its time, only its sentence and its moves."""
     analysis = samples.every_verdict()[0]
     html = rendered([samples.report([analysis])], "one")
-    said = words(verdict(page_of(analysis)))
+    said = words(first_screen(page_of(analysis), ()))
     assert verdict_sentence(analysis).partition(". ")[0] in said
     assert all(move[1:].replace("`", "") in said for move in analysis.verdict.advice[:3])
     for part in ('class="ranking"', 'id="map"', 'id="search"'):
@@ -73,8 +73,8 @@ def test_one_kernel_of_several_verdicts_keeps_its_shares() -> None:
     one, two = samples.every_verdict()[:2]
     other = replace(two, kernel=replace(two.kernel, name=one.kernel.name))
     shares = r"\d+ % memory-bound, [^;]+; .*\d+ % compute-bound"
-    assert re.search(shares, words_of(str(verdict(page_of(one, other)))))
-    assert not re.search(shares, words_of(str(verdict(page_of(one)))))
+    assert re.search(shares, words_of(str(first_screen(page_of(one, other), ()))))
+    assert not re.search(shares, words_of(str(first_screen(page_of(one), ()))))
 
 
 def test_the_next_kernels_wait_behind_the_shown_ones() -> None:
@@ -154,7 +154,7 @@ def test_without_counters_it_says_so(count: int) -> None:
     """If no kernel has throughput counters, the page says that no limit is known and how to find it."""
     unknown = samples.every_verdict()[5]
     page = page_of(*(replace(unknown, kernel=replace(unknown.kernel, name=f"k{i}", index=i)) for i in range(count)))
-    said = words(verdict(page) if count == 1 else what_first(page))
+    said = words(first_screen(page, ()))
     what = "this kernel" if count == 1 else "these kernels"
     assert f"This report has no throughput counters, so what limits {what} cannot be told." in said
     assert "ncu --set roofline" in said
@@ -183,7 +183,7 @@ def test_a_kernel_is_ranked_as_its_newest_version(times: tuple[int | None, ...],
     """Of reports of one kernel with the same work the latest is used; without times none is called the latest."""
     work = samples.analysis(samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e8}))
     page = build_content(as_versions([work], times), "versions", default_thresholds())
-    labels = [page.report_labels[row.group.representative.analysis.kernel.digest] for row in ranking(page)]
+    labels = [page.report_labels[row.analysis.kernel.digest] for row in page.first]
     assert sorted(labels) == ranked
     said = words(what_first(page))
     assert ("newest of 2 versions" in said) is (len(ranked) == 1)
@@ -197,7 +197,7 @@ def test_no_row_is_a_version_that_another_beats() -> None:
     first, _ = as_versions([quick])
     _, last = as_versions([slow])
     page = build_content([first, last], "versions", default_thresholds())
-    assert [page.report_labels[row.group.representative.analysis.kernel.digest] for row in ranking(page)] == ["v1"]
+    assert [page.report_labels[row.analysis.kernel.digest] for row in page.first] == ["v1"]
     assert "fastest of 2 versions" in words(what_first(page))
 
 
@@ -311,7 +311,7 @@ def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said:
     known = replace(
         one, kernel=kernel, verdict=replace(one.verdict, limit=limit, moves=(Move("coalesce", "coalesce", gain=gain),))
     )
-    alone = words(verdict(page_of(known)))
+    alone = words(str(first_screen(page_of(known), ())).partition('<section class="roofline"')[0])
     (ranked,) = (
         words(entry)
         for entry in re.findall(r"<li data-g.*?</li>", str(what_first(page_of(known, other))), re.DOTALL)
@@ -320,7 +320,7 @@ def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said:
     assert f"1.00 ms \u2192 {said}" in ranked
     for text in (alone, ranked):
         assert said in text
-        assert "limit 2.5x" in text.lower()
+        assert re.search(r"limit (400 \u00b5s \()?2.5x", text.lower())
         assert ("changes the types" in text) == (gain.changes == "types")
         assert set(re.findall(r"[\d.]+x", text)) == {"2.5x"}
 

@@ -17,9 +17,8 @@ from rooflens.report.content import MAX_LAUNCHES, Content, build_content
 from rooflens.report.document import Table
 from rooflens.report.kernel import expectation
 from rooflens.report.kernel.predicted import MAX_SHOWN, expectations_document
-from rooflens.report.page.expectations import predicted
 from rooflens.report.page.kernels import kernels
-from rooflens.report.page.page import render_page
+from rooflens.report.page.page import predicted, render_page
 from rooflens.report.templates import write_blocks
 from rooflens.report.writers.terminal import to_terminal
 from rooflens.workloads.registry import find_workload

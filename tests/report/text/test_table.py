@@ -268,8 +268,9 @@ def test_next_says_the_first_moves_with_their_place_and_a_command() -> None:
         "kernel_4 and 4 more: 60.0 µs, 40.0 µs above its floor. Move fewer bytes",
         "kernel_5: 15.0 µs, 10.0 µs above its floor. Coalesce (copy.cu:88)",
     ]
-    assert lines[2].startswith("`rooflens report 'my report.ncu-rep' -o page.html` ")
-    assert len(lines) == 3
+    assert lines[2].startswith("No line: the code was not sampled; ")
+    assert lines[3].startswith("`rooflens report 'my report.ncu-rep' -o page.html` ")
+    assert len(lines) == 4
     assert not any("rooflens" in line for line in said(analyses))
 
 
@@ -289,7 +290,7 @@ def test_next_names_what_would_tell_where_counters_are_missing() -> None:
     assert lines[0].endswith("--launch-count 1 -- ./app`")
     assert lines[1].startswith("known: ")
     assert "profile" in COMMANDS
-    assert len(lines) == 2
+    assert [line[:8] for line in lines[2:]] == ["No line:"]
 
 
 def test_next_keeps_the_order_of_the_table() -> None:
@@ -302,7 +303,7 @@ def test_next_keeps_the_order_of_the_table() -> None:
     ]
     kernels = summarize([small, *lacking, large])
     assert [kernel.name for kernel in in_order(kernels)] == ["large", "one", "small", "other"]
-    assert [line.partition(":")[0] for line in said([small, *lacking, large])] == ["large", "one", "small"]
+    assert [line.partition(":")[0] for line in said([small, *lacking, large])] == ["large", "one", "small", "No line"]
 
 
 def test_the_order_is_said_in_the_same_words_everywhere() -> None:

@@ -82,9 +82,8 @@ def _kernel_lines(group: KernelSummary) -> Iterator[Words]:
 
 def _two_numbers(group: KernelSummary) -> str:
     """Give the effect of the first move on all launches, and the limit."""
-    verdict = group.analysis.verdict
-    gain = best_gain_words(verdict, group.duration_ns, in_launches(group.launch_count))
-    both = gain, limit_factor_words(verdict)
+    gain = best_gain_words(group.analysis, group.duration_ns, in_launches(group.launch_count))
+    both = gain, limit_factor_words(group.analysis.verdict)
     return ", ".join(filter(None, both))
 
 
