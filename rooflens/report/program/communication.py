@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rooflens.format import MISSING, count, duration, factor, percent, si
+from rooflens.format import MISSING, count, duration, factor, si
 from rooflens.model.program.communication import CollectiveLaunches
 from rooflens.model.program.ranks import Joined, Late
 from rooflens.report.document import Block, Column, Paragraph, Span, Table, Words, code, paragraph
@@ -18,11 +18,11 @@ _MOSTLY = 0.8
 
 _NOTE = (
     "size and bus bandwidth: as nccl-tests count them, of the median launch, beside what the link can send each way; "
-    "best: the shortest launch, which waits least for other ranks; exposed: no kernel runs that does not communicate"
+    "best: the shortest launch, which waits least for other ranks; exposed: no compute kernel runs beside it"
 )
 
 _RANKS_NOTE = (
-    "kernels: those that do not communicate; waits: for the last rank, in collectives; late: after the median of the "
+    "waits: for the last rank, in collectives; late: after the median of the "
     "other ranks. Ranks are aligned by the ends of their collectives, so that their clocks do not matter"
 )
 
@@ -78,7 +78,7 @@ def communication_blocks(whole: Joined, top: int) -> Iterator[Block]:
         rest=" with less exposed time",
     ).without_empty()
     time_ns, exposed_ns = sum(one.time_ns for one in found), sum(one.exposed_ns or 0 for one in found)
-    lines: list[Words] = [f"{duration(exposed_ns)} of {duration(time_ns)} exposed ({percent(exposed_ns / time_ns)})."]
+    lines: list[Words] = [f"{duration(exposed_ns)} of {duration(time_ns)} exposed."]
     waiting = next((one for one in rows if one.is_waiting and one.exposed_ns), None)
     if waiting is not None:
         name, _, _ = collective_words(waiting).partition(":")
@@ -116,7 +116,7 @@ def ranks_blocks(whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
     columns = (
         Column("trace", fit="name", least=12, most=40),
         Column("rank", right=True, worth=6),
-        Column("kernels", right=True, worth=9),
+        Column("compute", right=True, worth=9),
         Column("idle", right=True, worth=8),
         Column("exposed", right=True, worth=7),
         Column("hidden", right=True, worth=5),

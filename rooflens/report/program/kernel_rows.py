@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rooflens.format import duration, percent, si
 from rooflens.model.program.kernels import ProgramKernel
+from rooflens.model.program.ranks import Joined
 from rooflens.report.document import SPARE, Column, Span, Words, code
-from rooflens.report.program.words import FLOOR, cut, without_step
+from rooflens.report.program.words import FLOOR, OF_WALL, cut, share_head, without_step
 
-CLASS = Column("class", fit="wrap", least=25, most=36, worth=8)
+_CLASS = Column("class", fit="wrap", least=25, most=36, worth=8)
 """The column of classes where a report says what makes them so."""
 
-COLUMNS = (
+_COLUMNS = (
     Column("kernel", fit="name", least=26, most=48),
-    Column("on one scale", fit="bar", page=True),
     Column("time", right=True, worth=9),
-    Column("share", right=True, worth=8),
+    Column(OF_WALL, right=True, worth=8),
+    Column("on one scale", fit="bar", page=True),
     Column("launches", right=True, worth=6),
     Column("a launch", right=True, worth=SPARE + 1),
     Column("floor", right=True, worth=8, about=FLOOR),
@@ -27,7 +30,19 @@ COLUMNS = (
     Column("bytes", right=True, page=True),
     Column("first move", fit="prose", least=60),
 )
-"""What `kernel_cells` writes."""
+
+PLACES: Mapping[str, int] = {one.heading: place for place, one in enumerate(_COLUMNS)}
+"""Places of cells, by the heads of their columns."""
+
+
+def kernel_columns(whole: Joined) -> tuple[Column, ...]:
+    """Return the columns of what `kernel_cells` writes."""
+    has_counters = any(one.measured is not None for one in whole.kernels)
+    heads = {OF_WALL: share_head(whole)}
+    return tuple(
+        _CLASS if has_counters and one.heading == "class" else one._replace(heading=heads.get(one.heading, one.heading))
+        for one in _COLUMNS
+    )
 
 
 def kernel_cells(kernel: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:
@@ -41,9 +56,9 @@ def kernel_cells(kernel: ProgramKernel, name: str, longest: float) -> tuple[Word
     floor = duration(kernel.floor_ns) + (f" ({kernel.caches})" if kernel.caches not in {None, "cold"} else "")
     return (
         code(name),
-        Span(f"{kernel.share / longest:.4f}", "unknown"),
         duration(kernel.time_ns),
-        percent(kernel.share),
+        "" if kernel.share is None else percent(kernel.share),
+        Span(f"{(kernel.share or 0.0) / longest:.4f}", "unknown"),
         f"{kernel.count:,}",
         duration(kernel.launch_ns),
         floor,

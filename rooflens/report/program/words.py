@@ -8,13 +8,39 @@ from typing import TYPE_CHECKING
 from rooflens.format import cut_middle
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.program.parts import Subject
     from rooflens.model.program.program import Program
+    from rooflens.model.program.ranks import Joined
 
 FLOOR = (
     "the longest of what arithmetic and bytes of a prediction take, from cold caches: no kernel is faster; here by the "
     "sizes of operators"
 )
 """What a floor is, as the glossary has it."""
+
+OF_WALL, OF_KERNEL_TIME = "of wall", "of kernel time"
+"""Heads of shares: of the program's time; of printed summaries, which do not tell that, of the time of all kernels."""
+
+SHARES: Mapping[str, str] = {
+    OF_WALL: (
+        "of wall: part of the time from first to last kernel. Compute kernels that run at once share an instant; "
+        "communication and copies count where no kernel hides them (exposed); all rows add up to it"
+    ),
+    OF_KERNEL_TIME: "of kernel time: part of the time of all kernels, communication too, as no wall time was recorded",
+}
+"""What shares of a program are of, by their heads."""
+
+PART_NAMES: Mapping[Subject, str] = {
+    "kernels": "compute kernels",
+    "communication": "exposed communication",
+    "copies": "exposed copies",
+    "graphs": "graphs, kernels not recorded",
+    "unknown": "graphs of which nothing was recorded",
+    "idle": "idle",
+}
+"""The parts of a program's time."""
 
 LEAST_PART = 0.02
 """A part of the time that is smaller is no part of the answer."""
@@ -26,6 +52,11 @@ _HASHES = re.compile(r"#{2,} *([^#/]*?) *#{2,}")
 """What programs set their ranges off with: `## forward ##`."""
 
 _STEP_PREFIX = re.compile(r"^ProfilerStep#(?:\d+|\*)(?:/|$)")
+
+
+def share_head(whole: Joined) -> str:
+    """Return the head of the one share that tables of timelines have."""
+    return OF_WALL if whole.parts.wall_ns else OF_KERNEL_TIME
 
 
 def without_step(nvtx_range: str | None) -> str:
