@@ -48,8 +48,8 @@ def test_rows_add_up_to_the_program(tmp_path: Path) -> None:
     assert own_us == {
         "aten::mm": 75,
         "kernels without an operator": 85,
-        "exposed communication, 100 µs in all": 50,
-        "exposed copies, 60.0 µs in all": 50,
+        "exposed communication (100 µs in all)": 50,
+        "exposed copies (60.0 µs in all)": 50,
         "idle: the trace does not say what the host did": 150,
     }
     assert sum(own_us.values()) * 1000 == wall_ns

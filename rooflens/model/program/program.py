@@ -236,5 +236,7 @@ def read_program(
         steps_by=steps.by,
         outside_ns=steps.outside_ns,
         steps_occupancy=steps.occupancy,
-        lanes=drawn(launches, timeline.others, [row.index for row in rows.of_kinds]) if is_drawn else None,
+        lanes=drawn(launches, timeline.others, [row.index for row in rows.of_kinds], {one.name for one in steps.each})
+        if is_drawn
+        else None,
     )

@@ -224,8 +224,8 @@ def _short_cells(
 
 def _exposed_cells(of: Subject, exposed_ns: int, time_ns: int, amount: int) -> tuple[Words, ...]:
     """Write the exposed time, which the share is of, and the time in all where kernels hide some of it."""
-    in_all = "" if time_ns == exposed_ns else Span(f", {duration(time_ns)} in all", "dim")
-    return _short_cells((PART_NAMES[of], in_all), exposed_ns, amount)
+    in_all = "" if time_ns == exposed_ns else f" ({duration(time_ns)} in all)"
+    return _short_cells(PART_NAMES[of] + in_all, exposed_ns, amount)
 
 
 def _sums(name: Words, kernels: Sequence[ProgramKernel]) -> tuple[Words, ...]:

@@ -12,6 +12,7 @@ from rooflens.model.program.kernels import ProgramKernel
 from rooflens.model.program.ranks import Joined
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
 from rooflens.report.document import Below, Chart, Fact, Opportunities, Opportunity, Words
+from rooflens.report.program.kernel_rows import listed_kernels
 from rooflens.report.program.words import share_head
 
 KNOWN_SHOWN, OPEN_SHOWN = 8, 4
@@ -38,8 +39,7 @@ def opportunities(
         where_of: Says where it is launched.
     """
     head = share_head(whole)
-    known = [one for one in whole.kernels if one.by in {"gain", "limit"}]
-    unknown = [one for one in whole.kernels if one.by == "time"]
+    known, unknown, _ = listed_kernels(whole)
     shown = known[: KNOWN_SHOWN if unknown else KNOWN_SHOWN + OPEN_SHOWN]
     listed = [*shown, *unknown[: KNOWN_SHOWN + OPEN_SHOWN - len(shown)]]
     if not listed:
@@ -78,7 +78,7 @@ def _why(kernel: ProgramKernel, head: str) -> Iterator[str]:
     yield "not profiled" if kernel.measured is None else kernel.shown_class
     yield f"x{kernel.count:,}, {percent(kernel.share)} {head}"
     if kernel.floor_ns:
-        yield f"{factor(kernel.time_ns / kernel.floor_ns)} its floor, which is {kernel.limited_by}"
+        yield f"{factor(kernel.time_ns / kernel.floor_ns)} its {kernel.limited_by} floor"
     if kernel.operator:
         yield cut_middle(kernel.operator, _CHART_NAME_WIDTH)
 

@@ -8,23 +8,13 @@ from rooflens.format import MISSING, count, duration, factor, si
 from rooflens.model.program.communication import CollectiveLaunches
 from rooflens.model.program.ranks import Joined, Late
 from rooflens.report.document import Block, Column, Paragraph, Span, Table, Words, code, paragraph
-from rooflens.report.program.words import cut, file_name
+from rooflens.report.program.words import cut, file_name, heads_note
 
 _COLLECTIVES_ON_PAGE = 200
 """Collectives that a page lists."""
 
 _MOSTLY = 0.8
 """From this part on, lateness is that of the first collectives."""
-
-_NOTE = (
-    "size and bus bandwidth: as nccl-tests count them, of the median launch, beside what the link can send each way; "
-    "best: the shortest launch, which waits least for other ranks; exposed: no compute kernel runs beside it"
-)
-
-_RANKS_NOTE = (
-    "waits: for the last rank, in collectives; late: after the median of the "
-    "other ranks. Ranks are aligned by the ends of their collectives, so that their clocks do not matter"
-)
 
 _COLLECTIVE_COLUMNS = (
     Column("collective", fit="name", least=10, most=30),
@@ -86,7 +76,7 @@ def communication_blocks(whole: Joined, top: int) -> Iterator[Block]:
         cause = "and so waits for a late rank" if len(whole.ranks) > 1 else "and so may wait for another rank"
         lines.append(f"{name}: the median launch takes {much} the shortest, {cause}.")
     yield paragraph(*lines)
-    notes = [_NOTE]
+    notes = [heads_note("size", "bus", "best", "link", "exposed")]
     if any(one.are_gpus_assumed for one in rows):
         notes.append("GPUs: the trace does not say how many take part, so all ranks are assumed to")
     yield Paragraph(tuple(notes), "note")
@@ -146,7 +136,8 @@ def ranks_blocks(whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
     if whole.waited_for is not None:
         yield paragraph(*late_lines(whole.waited_for, whole, names))
     if any(one.compared for one in whole.ranks):
-        yield Paragraph((_RANKS_NOTE,), "note")
+        aligned = "ranks are aligned by the ends of their collectives, so that their clocks do not matter"
+        yield Paragraph((heads_note("compute", "waits", "late"), aligned), "note")
     elif any(one.exposed_ns for one in whole.ranks):
         yield Paragraph(("no collectives of these ranks agree in number and kind, so that none were compared",), "note")
 

@@ -40,12 +40,12 @@ from rooflens.report.program.communication import communication_blocks, ranks_bl
 from rooflens.report.program.fusion import fusion_blocks
 from rooflens.report.program.grouping import groups_table, modules_on_page
 from rooflens.report.program.idle import idle_blocks
-from rooflens.report.program.kernel_rows import from_words, kernel_cells, kernel_columns, move_words
+from rooflens.report.program.kernel_rows import from_words, kernel_cells, kernel_columns, listed_kernels, move_words
 from rooflens.report.program.lane import lanes_block, sides_of_ranks
 from rooflens.report.program.next_steps import next_blocks
 from rooflens.report.program.parts import headline_of, parts_line, steps_line
 from rooflens.report.program.totals import beside_kernels
-from rooflens.report.program.words import LEAST_PART, SHARES, cut, file_name, share_head, without_step
+from rooflens.report.program.words import LEAST_PART, SHARES, cut, file_name, heads_note, share_head, without_step
 
 if TYPE_CHECKING:
     from rooflens.model.catalogue import Key
@@ -76,13 +76,6 @@ _HOW = (
     "The class of a kernel that no report holds is open, because nothing was counted inside it."
 )
 
-_NOTE = (
-    "floor: by the sizes of the operator, from cold caches; warm, partly: it took less, as L2 held operands; to win: "
-    "time above floor and 5 \u00b5s a launch; a class is open until the kernel is profiled"
-)
-
-_MEASURED = "to win, where a report holds the kernel: what its best move wins, else what lies above its limit"
-
 _OF_HEADS = {
     "on one scale": "share",
     **dict.fromkeys(SHARES, "share"),
@@ -99,7 +92,7 @@ class _List(Struct, frozen=True):
 
     title: str
     rest: str
-    kernels: tuple[ProgramKernel, ...]
+    kernels: list[ProgramKernel]
 
 
 def traces_document(
@@ -217,7 +210,7 @@ def _answer(whole: Joined) -> Iterator[Words]:
             yield line
     else:
         yield from _communication(whole)
-    known = [one for one in whole.kernels if one.gain_ns and one.by in {"gain", "limit"}]
+    known = listed_kernels(whole).known
     won_ns = sum(one.gain_ns or 0.0 for one in known)
     if known and won_ns >= LEAST_PART * whole.time_ns:
         yield _won_of_operators(known, won_ns)
@@ -277,10 +270,8 @@ def _program_facts(whole: Joined) -> Iterator[Words]:
 
 
 def _lists(whole: Joined) -> Iterator[_List]:
-    """Part the one list: what can be won, then what is not known yet, so that neither hides the other."""
-    known = tuple(one for one in whole.kernels if one.by in {"gain", "limit"})
-    unknown = tuple(one for one in whole.kernels if one.by == "time")
-    rest = tuple(one for one in whole.kernels if one.by in {"communication", "floor"})
+    """Title the parts of the one list."""
+    known, unknown, rest = listed_kernels(whole)
     if known:
         yield _List("To win, most first", " with less to win", known)
     if unknown:
@@ -400,8 +391,6 @@ def _more(amount: int) -> str:
 
 
 def _legend(whole: Joined) -> Iterator[Words]:
-    yield SHARES[share_head(whole)]
+    yield heads_note(share_head(whole))
     if any(one.floor_ns is not None for one in whole.kernels):
-        yield _NOTE
-    if any(one.measured is not None for one in whole.kernels):
-        yield _MEASURED
+        yield heads_note("floor", "to win", "class")

@@ -9,7 +9,7 @@ from rooflens.model.program.idle import LAUNCH_GAP_NS, Gap, IdleCause, IdleKind
 from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined
 from rooflens.report.document import Block, Column, Folded, OnPage, Paragraph, Span, Table, Words, code
-from rooflens.report.program.words import LEAST_PART, OF_WALL, cut, file_name, without_step
+from rooflens.report.program.words import LEAST_PART, OF_WALL, cut, file_name, heads_note, without_step
 
 _IDLE_NAME_WIDTH = 60
 
@@ -57,11 +57,6 @@ _GAP_COLUMNS = (
     Column("meanwhile in", fit="end", least=14, worth=7),
 )
 
-_GAPS_NOTE = (
-    "meanwhile in: what the thread that launches had open for half of the gap or more, which is the reason for the gap "
-    "unless that thread had launched already"
-)
-
 _NOTHING_RECORDED = "nothing recorded"
 
 
@@ -75,7 +70,7 @@ def idle_blocks(whole: Joined, top: int) -> Iterator[Block]:
         rows = tuple(_gap_row(program, one, is_named=has_several) for program, one in gaps[:_GAPS_ON_PAGE])
         shown, rest = min(top, _GAPS), " no longer than these"
         yield Table(_GAP_COLUMNS, rows, "Longest gaps", shown=shown, amount=len(rows), rest=rest).without_empty()
-        yield Paragraph((_GAPS_NOTE,), "note")
+        yield Paragraph((heads_note("meanwhile in"),), "note")
     causes = _causes(whole, top)
     # The table of all rows has idle time by cause, too.
     yield OnPage((Folded("Idle, by what the host did", (causes._replace(title=""),)),), on_text=(causes,))

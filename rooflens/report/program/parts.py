@@ -114,16 +114,17 @@ def _idle_headline(whole: Joined) -> str:
     return f"{head}; for {duration(time_ns)} {IDLE_BECAUSE[kind]}"
 
 
+def _exposed_headline(whole: Joined, subject: Subject, most: str) -> str:
+    of = f", most in {most}" if most else ""
+    return f"{PART_NAMES[subject].capitalize()} {percent(whole.share(subject))} of {duration(whole.parts.wall_ns)}{of}"
+
+
 def _communication_headline(whole: Joined) -> str:
-    top = next(iter(whole.collectives), None)
-    of = f", most in {collective_words(top)}" if top else ""
-    return f"Exposed communication {percent(whole.share('communication'))} of {duration(whole.parts.wall_ns)}{of}"
+    return _exposed_headline(whole, "communication", "".join(map(collective_words, whole.collectives[:1])))
 
 
 def _copies_headline(whole: Joined) -> str:
-    top = next(iter(whole.copies), None)
-    of = f", most in {copied(top)}" if top else ""
-    return f"Exposed copies {percent(whole.share('copies'))} of {duration(whole.parts.wall_ns)}{of}"
+    return _exposed_headline(whole, "copies", "".join(map(copied, whole.copies[:1])))
 
 
 def _kernels_headline(whole: Joined) -> str:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rooflens.format import cut_middle
+from rooflens.model.knowledge.items import column_heads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,17 +21,8 @@ FLOOR = (
 )
 """What a floor is, as the glossary has it."""
 
-OF_WALL, OF_KERNEL_TIME = "of wall", "of kernel time"
+SHARES = OF_WALL, OF_KERNEL_TIME = "of wall", "of kernel time"
 """Heads of shares: of the program's time; of printed summaries, which do not tell that, of the time of all kernels."""
-
-SHARES: Mapping[str, str] = {
-    OF_WALL: (
-        "of wall: part of the time from first to last kernel. Compute kernels that run at once share an instant; "
-        "communication and copies count where no kernel hides them (exposed); all rows add up to it"
-    ),
-    OF_KERNEL_TIME: "of kernel time: part of the time of all kernels, communication too, as no wall time was recorded",
-}
-"""What shares of a program are of, by their heads."""
 
 PART_NAMES: Mapping[Subject, str] = {
     "kernels": "compute kernels",
@@ -52,6 +44,12 @@ _HASHES = re.compile(r"#{2,} *([^#/]*?) *#{2,}")
 """What programs set their ranges off with: `## forward ##`."""
 
 _STEP_PREFIX = re.compile(r"^ProfilerStep#(?:\d+|\*)(?:/|$)")
+
+
+def heads_note(*heads: str) -> str:
+    """Say what the heads of columns mean."""
+    about = column_heads()["analyze TRACE"]
+    return "; ".join(f"{head}: {about[head]}" for head in heads)
 
 
 def share_head(whole: Joined) -> str:
