@@ -42,7 +42,7 @@ from rooflens.model.unprofiled import SOURCES
 from rooflens.model.verdict_classes import BOUNDS
 from rooflens.report.words.verdict import done_words, evidence_lines, verdict_sentence
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Version of the JSON: raised when a key is removed or changes its meaning."""
 
 
@@ -1090,13 +1090,18 @@ MEASURED = fixed(
 )
 """What a report beside a trace says of a kernel of it: its median launch."""
 
+_SHARE = (
+    "`wall_ns` over that of the program; null of communication, whose exposed time has one; of a printed summary, "
+    "which has no `wall_ns`, `time_ns` over that of all kernels"
+)
+
 PROGRAM_KERNEL = fixed(
     Key("name", TEXT, "as the trace has it"),
     Key("time_ns", NUMBER, "all launches", "ns"),
     Key("count", NUMBER, "launches", "launches"),
-    Key("share", NUMBER, "of the time of all launches; those that overlap count in full", "share"),
+    Key("share", NUMBER, _SHARE, "share"),
     Key("shape", TEXT_OR_NULL, _SHAPE_TEXT),
-    Key("wall_ns", NUMBER, "of the program's time: an instant is shared among the kernels that run", "ns"),
+    Key("wall_ns", NUMBER, "of the program's time: an instant is shared among the compute kernels that run", "ns"),
     Key("floor_ns", NUMBER, "no less for all launches, with caches as `caches` says; null where not known", "ns"),
     Key("module", TEXT_OR_NULL, "whose forward pass launched most of it; `Block_*` where several of a kind did"),
     Key("operator", TEXT_OR_NULL, "that launched it"),
@@ -1113,7 +1118,7 @@ PROGRAM_KERNEL = fixed(
     Key(
         "caches",
         Shape({"enum": ["cold", "warm", "partly", None]}, cell="text"),
-        "of `floor_ns`: `warm` where operands and result fit in L2, `partly` where they took less than from cold ones",
+        "of `floor_ns`: `cold`; where it took less, `warm` if operands and result fit in L2, else `partly`",
     ),
     Key("limited_by", TEXT_OR_NULL, "what the cold floor is the time of: memory or compute"),
     Key(
@@ -1152,10 +1157,10 @@ STRETCH = fixed(
 )
 
 UNKNOWN_OPERATOR = fixed(
-    Key("operator", TEXT_OR_NULL, "null: no operator is known to have launched them"),
+    Key("operator", TEXT_OR_NULL, "null: no operator is known to have launched them", value=attrgetter("name")),
     Key("count", NUMBER, "launches", "launches"),
     Key("time_ns", NUMBER, "all launches", "ns"),
-    Key("share", NUMBER, "of the time of all launches", "share"),
+    Key("share", NUMBER, "as of a kernel", "share"),
 )
 
 COLLECTIVE = fixed(
@@ -1192,8 +1197,10 @@ COLLECTIVE = fixed(
 COMMUNICATION = fixed(
     Key("count", NUMBER, "launches", "launches"),
     Key("time_ns", NUMBER, "all launches", "ns"),
-    Key("share", NUMBER, "of the time of all launches", "share"),
-    Key("alone_ns", NUMBER, "one of them ran, and no other kernel on its GPU; null of a printed summary", "ns"),
+    Key(
+        "share", NUMBER, "`exposed_ns` over `wall_ns`; of a printed summary `time_ns` over that of all kernels", "share"
+    ),
+    Key("exposed_ns", NUMBER, "one of them ran, and no compute kernel on its GPU; null of a printed summary", "ns"),
     Key("hidden_ns", NUMBER, "the rest of their time", "ns"),
     Key("collectives", items(COLLECTIVE), "by group and size, most exposed time first"),
 )
@@ -1278,12 +1285,23 @@ IDLE = fixed(
         "`launching`: launches came too late one by one; `synchronizing`: the host had waited for the GPU; `host`: it "
         "did something else; `queued`: the next work was launched already, and nothing says what it waited for; "
         "`unknown`: nothing says who launched it",
+        value=attrgetter("cause.kind"),
     ),
-    Key("operator", TEXT_OR_NULL, "that the host was in; null where it was in none"),
-    Key("call", TEXT_OR_NULL, "of CUDA or of the system that the host was in; null where it was in none"),
-    Key("nvtx_range", TEXT_OR_NULL, "the innermost that was open in the longest gap"),
-    Key("code", TEXT_OR_NULL, "file and line of the program in the longest gap"),
-    Key("before", TEXT_OR_NULL, "operator or kernel that ended the longest gap"),
+    Key(
+        "operator",
+        TEXT_OR_NULL,
+        "that the thread which launched was in for most of it",
+        value=attrgetter("cause.operator"),
+    ),
+    Key("call", TEXT_OR_NULL, "of CUDA or of the system, likewise", value=attrgetter("cause.call")),
+    Key(
+        "nvtx_range",
+        TEXT_OR_NULL,
+        "the innermost open; of several gaps, the longest",
+        value=attrgetter("cause.nvtx_range"),
+    ),
+    Key("code", TEXT_OR_NULL, "file and line of the program, likewise", value=attrgetter("cause.code")),
+    Key("before", TEXT_OR_NULL, "operator or kernel that ended it, likewise", value=attrgetter("cause.before")),
     Key("count", NUMBER, "gaps"),
     Key("gap_ns", NUMBER, "their time", "ns"),
     Key("longest_ns", NUMBER, "the longest of them", "ns"),
@@ -1296,12 +1314,7 @@ GAP = fixed(
     Key("gap_ns", NUMBER, "nothing ran", "ns"),
     Key("step", nullable(POSITION), "index of the step in which it began; null where it is in none"),
     Key("into_step_ns", NUMBER, "from the begin of that step; null without one", "ns"),
-    *IDLE.keys[:1],
-    Key("operator", TEXT_OR_NULL, "that the thread which launched what ended it had open in most of it"),
-    Key("call", TEXT_OR_NULL, "of CUDA or of the system, likewise"),
-    Key("nvtx_range", TEXT_OR_NULL, "likewise"),
-    Key("code", TEXT_OR_NULL, "file and line, likewise; all four are null where nothing of that thread was recorded"),
-    Key("before", TEXT_OR_NULL, "operator or kernel that ended it"),
+    *IDLE.keys[:6],
 )
 """One of the longest gaps of a trace, and what the host did meanwhile."""
 
@@ -1344,7 +1357,7 @@ GROUP = fixed(
     Key("name", TEXT_OR_NULL, "what its rows have in common; null where that is unknown"),
     Key("count", NUMBER, "launches", "launches"),
     Key("time_ns", NUMBER, "all launches", "ns"),
-    Key("share", NUMBER, "of the time of all launches", "share"),
+    Key("share", NUMBER, "as of a kernel; null where all of them wait for other GPUs", "share"),
     Key("floor_ns", NUMBER, "sum of the known floors; null where none is known", "ns"),
     Key("floor_time_ns", NUMBER, "time of the launches with a floor", "ns"),
     Key("gain_ns", NUMBER, "what can be won in those of which that is known; null where it is known of none", "ns"),
@@ -1386,8 +1399,8 @@ TRACE = fixed(
     Key("may_be_sample", TRUTH, "`calls_share` is so small that the trace may be a sample, and gaps what it lacks"),
     Key("overlap_ns", NUMBER, "two or more ran at once", "ns", value=attrgetter("unprofiled.overlap_ns")),
     Key("gain_ns", NUMBER, "above the floors that are known; null where none is", "ns"),
-    Key("known_share", NUMBER, "part of the kernels' time that has a floor", "share"),
-    Key("open_share", NUMBER, "part of the kernels' time of which nobody knows what can be won", "share"),
+    Key("known_share", NUMBER, "part of the time of all kernels that has a floor", "share"),
+    Key("open_share", NUMBER, "part of the time of all kernels of which nobody knows what can be won", "share"),
     Key("communication", nullable(COMMUNICATION), "kernels that wait for other GPUs; null where there are none"),
     Key("gaps_after", items(GAPS_AFTER), "longest sum first", value=attrgetter("unprofiled.gaps_after")),
     Key("stretches", items(STRETCH), "launches that each came too late, most idle time first"),
@@ -1404,7 +1417,15 @@ TRACE = fixed(
         "kernels by module, most time first; numbered modules of a kind are one",
         value=lambda one: one.grouped("module"),
     ),
-    Key("fusions", items(FUSION), "operators that could be one kernel, most to save first"),
+    Key("fusions", items(FUSION), "operators that could be one kernel, most to save first, from 0.1 % of `wall_ns` on"),
+    Key(
+        "minor_fusions",
+        fixed(
+            Key("count", NUMBER, "pairs of operators"),
+            Key("saved_ns", NUMBER, "of all of them", "ns"),
+        ),
+        "those that save less",
+    ),
     Key("steps", items(STEP), "in order; empty where none were found"),
     Key("kernels", items(PROGRAM_KERNEL), "most to win first, then those of which that is not known, by time"),
     Key("totals", items(TOTAL), "what a printed summary (`nsys stats`, `key_averages`) has beside the kernels"),

@@ -338,13 +338,18 @@ def counts(content: Content) -> list[str]:
     """Count kernels, launches and reports, and sum up the GPU time."""
     kernels, launches = len(content.kernels), sum(group.launch_count for group in content.kernels)
     parts = [fmt.count(kernels, "kernel")] if kernels or not content.failed_count else []
-    if launches != kernels:
-        parts.append(fmt.count(launches, "launch"))
+    parts += launch_counts(launches, content.failed_count, kernels)
     if len(content.runs) > 1:
         parts.append(fmt.count(len(content.runs), "report"))
     if content.total_ns and content.ladder is None:
         parts.append(f"{fmt.duration(content.total_ns)} of GPU time")
     return parts
+
+
+def launch_counts(launches: int, failed: int, kernels: int) -> list[str]:
+    """Count launches, where they are not one a kernel, and apart from them those that failed."""
+    counted = [fmt.count(launches, "launch")] if launches != kernels else []
+    return [*counted, fmt.count(failed, "failed launch")] if failed else counted
 
 
 def failed_words(kernels: Sequence[KernelSummary], noun: str) -> str:

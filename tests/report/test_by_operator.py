@@ -15,6 +15,7 @@ from rooflens.cli.group import main
 from rooflens.model.keys import short_names
 from rooflens.model.program.ranks import joined
 from rooflens.programs import read_programs
+from rooflens.report.document import spans
 from rooflens.report.program.by_operator import parts_of
 from rooflens.report.program.words import FLOOR
 
@@ -39,12 +40,21 @@ def test_rows_add_up_to_the_program(tmp_path: Path) -> None:
     ]
     whole = joined(read_programs([write_trace(tmp_path / "t.json", events)]))
     names = short_names(one.name for one in whole.every)
-    alone_us = {str(one.cells[0]): (one.alone_ns or 0) / 1000 for one in parts_of(whole, names, ())}
-    named = {re.sub(r".*text='([^']*)'.*", r"\1", name): time for name, time in alone_us.items()}
-    idle = named.pop("idle: the trace does not say what the host did")
-    assert named == {"aten::mm": 75, "kernels without an operator": 85, "communication": 50, "copies": 50}
-    assert idle == 150
-    assert sum(alone_us.values()) * 1000 == whole.parts.wall_ns
+    wall_ns = whole.parts.wall_ns
+    rows = parts_of(whole, names, ())
+    own_us = {
+        "".join(part.text for part in spans(row.cells[0])): round((row.share or 0) * wall_ns) / 1000 for row in rows
+    }
+    assert own_us == {
+        "aten::mm": 75,
+        "kernels without an operator": 85,
+        "exposed communication (100 µs in all)": 50,
+        "exposed copies (60.0 µs in all)": 50,
+        "idle: the trace does not say what the host did": 150,
+    }
+    assert sum(own_us.values()) * 1000 == wall_ns
+    times = {str(row.cells[1]) for row in rows if row.bound == "communication" or (row.rows and not row.bound)}
+    assert times == {"50.0 µs"}, "the time of a row is that of its share"
 
 
 @pytest.mark.corpus
@@ -55,7 +65,7 @@ def test_rows_of_published_traces_add_up(name: str) -> None:
         pytest.skip(f"no {name}")
     whole = joined(read_programs([HTA / name]))
     rows = parts_of(whole, short_names(one.name for one in whole.every), ())
-    assert sum(one.alone_ns or 0 for one in rows) == pytest.approx(whole.parts.wall_ns, rel=1e-6)
+    assert sum(one.share or 0 for one in rows) == pytest.approx(1, rel=1e-6)
 
 
 def test_rows_of_several_ranks_are_those_that_their_lanes_draw(tmp_path: Path) -> None:

@@ -183,8 +183,8 @@ class Communication(Struct, frozen=True):
 
     Attributes:
         time_ns: The sum of their times.
-        share: `time_ns` over the time of all launches of the program.
-        alone_ns: Time in which only such kernels ran on the GPU: what they are exposed for; None if unknown.
+        share: `exposed_ns` over the program's time; of a printed summary `time_ns` over that of all launches.
+        exposed_ns: Time in which only such kernels ran on the GPU; None of a printed summary.
         collectives: By group and size, those with most exposed time first.
         sequences: The collectives of each group, in order; empty where several GPUs are on one timeline.
     """
@@ -192,25 +192,14 @@ class Communication(Struct, frozen=True):
     count: int
     time_ns: int
     share: float
-    alone_ns: int | None
+    exposed_ns: int | None
     collectives: tuple[CollectiveLaunches, ...] = ()
     sequences: tuple[Collectives, ...] = ()
 
     @property
-    def exposed_ns(self) -> int | None:
-        """Time in which only communication ran on the GPU; None if unknown."""
-        return self.alone_ns
-
-    @property
     def hidden_ns(self) -> int | None:
         """The rest of its time: other kernels ran beside it, or two of these kernels at once; None if unknown."""
-        return None if self.alone_ns is None else self.time_ns - self.alone_ns
-
-    @property
-    def top(self) -> CollectiveLaunches | None:
-        """The collective with most exposed time; None if all is hidden."""
-        first = self.collectives[0] if self.collectives else None
-        return first if first is not None and first.exposed_ns else None
+        return None if self.exposed_ns is None else self.time_ns - self.exposed_ns
 
 
 def collectives_of(several: Iterable[Communication | None]) -> tuple[CollectiveLaunches, ...]:
@@ -415,31 +404,31 @@ class Collecting:
         key = _key_of(event, named, self._world_size)
         return self._rows.get(key) or self._rows.setdefault(key, _CollectiveRow(key, named))
 
-    def communication(self, total_ns: int, gpu: Datasheet | None) -> Communication | None:
+    def communication(self, wall_ns: int, gpu: Datasheet | None) -> Communication | None:
         """Sum up what communicates; None if nothing does.
 
         Args:
-            total_ns: The time of all launches of the program.
+            wall_ns: The time of the program.
             gpu: Its GPU; None if unknown.
         """
         for device in self._devices.values():
             device.close(None)
         if not self._rows:
             return None
-        time_ns = sum(sum(row.times_ns) for row in self._rows.values())
+        exposed_ns = sum(
+            device.every.time_ns - device.others.time_ns
+            for device in self._devices.values()
+            if device.every is not None
+        )
         found = [
             _collective_launches(row, None if gpu is None else _link(row.key, gpu, self._node_gpus))
             for row in self._rows.values()
         ]
         return Communication(
             count=self._launches,
-            time_ns=time_ns,
-            share=time_ns / total_ns if total_ns else 0.0,
-            alone_ns=sum(
-                device.every.time_ns - device.others.time_ns
-                for device in self._devices.values()
-                if device.every is not None
-            ),
+            time_ns=sum(sum(row.times_ns) for row in self._rows.values()),
+            share=exposed_ns / wall_ns if wall_ns else 0.0,
+            exposed_ns=exposed_ns,
             collectives=_most_exposed(found),
             sequences=tuple(self._sequences()) if len(self._devices) == 1 else (),
         )

@@ -691,8 +691,8 @@ def ridge_of(sheet: Datasheet, peak: str) -> float | None:
 def _other_changes(base: _SideTimelines, head: _SideTimelines) -> Iterator[RowChange]:
     """Compare what is no kernel at work; all rows together are the time of the step or program."""
     parts: tuple[tuple[What, str, Callable[[_SideTimelines], SideAmount | None]], ...] = (
-        ("communication", "communication", _SideTimelines.communication),
-        ("copies", "copies", lambda side: side.part(lambda one: one.copies_ns)),
+        ("communication", "exposed communication", _SideTimelines.communication),
+        ("copies", "exposed copies", lambda side: side.part(lambda one: one.copies_ns)),
         ("graphs", "graphs", lambda side: side.part(lambda one: one.graphs_ns)),
         ("unknown", "graphs not recorded", lambda side: side.part(lambda one: one.unknown_ns)),
         ("idle", "idle", lambda side: side.part(lambda one: one.idle_ns)),

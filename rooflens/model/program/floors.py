@@ -1,6 +1,6 @@
 """Floors of the calls behind the kernels of a timeline: forecasts of `predict` on its GPU.
 
-A floor is from cold caches, and warm if operands and result fit in L2.
+A floor is from cold caches; only of calls that took less, for which L2 must have held something, it is a warm one.
 """
 
 from __future__ import annotations
@@ -80,12 +80,13 @@ def floor_of(forecast: Forecast, calls: float, time_ns: int, rounded_ns: int) ->
         time_ns: The time they took.
         rounded_ns: How much of that time rounding may have cut off.
     """
-    cold_ns = forecast.t_lower_s * 1e9 * calls
     caches: Caches = "cold"
-    floor_ns = cold_ns
+    floor_ns = forecast.t_lower_s * 1e9 * calls
+    if time_ns >= floor_ns:
+        return caches, floor_ns
     if forecast.t_lower_warm_s is not None:
         caches, floor_ns = "warm", forecast.t_lower_warm_s * 1e9 * calls
-    elif time_ns < cold_ns and forecast.l2_size_bytes is not None:
+    elif forecast.l2_size_bytes is not None:
         left_s = (forecast.moved_bytes - forecast.l2_size_bytes) / forecast.bandwidth_bytes_per_s
         caches, floor_ns = "partly", max(forecast.t_without_dram_s, left_s) * 1e9 * calls
     return (caches, min(floor_ns, time_ns)) if floor_ns <= time_ns + rounded_ns else None

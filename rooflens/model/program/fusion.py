@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _FUSIBLE = frozenset({"elementwise", "norm", "reduction"})
 _IDEMPOTENT = frozenset({"abs", "relu", "sign", "round", "floor", "ceil", "trunc", "neg"})
 _NUMBER = re.compile(r"\d+")
+LEAST_SHARE = 0.001
+"""Pairs that save a smaller part of the program's time are counted, not listed."""
+
 _LEAST_ELEMENTS = 1024
 """Smaller tensors are not worth a word: launches cost more than their bytes."""
 
@@ -68,6 +71,13 @@ class Fusion(Struct, frozen=True):
     time_ns: int
     share: float
     fits_l2: bool
+
+
+class MinorFusions(Struct, frozen=True):
+    """Pairs that are not worth a row, each below `LEAST_SHARE`: how many, and what they save together."""
+
+    count: int = 0
+    saved_ns: float = 0.0
 
 
 _Size: TypeAlias = "tuple[int, str, int]"
@@ -170,17 +180,21 @@ class Fusing:
         key = first.called.operator, second.called.operator, between
         return self._pairs.get(key) or self._pairs.setdefault(key, _Pair(first, second, between))
 
-    def fusions(self, gpu: Datasheet | None, floors: Floors, wall_ns: float | None) -> tuple[Fusion, ...]:
-        """Return the pairs, most to save first; none without a GPU, or without the time of the program."""
+    def fusions(
+        self, gpu: Datasheet | None, floors: Floors, wall_ns: float | None
+    ) -> tuple[tuple[Fusion, ...], MinorFusions]:
+        """Return the pairs, most to save first, and those left out; none without a GPU, or the time of the program."""
         if gpu is None or not wall_ns:
-            return ()
+            return (), MinorFusions()
         spare = self._spare()
         found = [
             _fusion(pair, gpu, wall_ns, is_kept=_is_state(pair) or spare[_tensor_size(pair.between)] > 0)
             for pair in self._pairs.values()
             if all(_is_memory_bound(one, floors) for one in (pair.first, pair.second))
         ]
-        return tuple(sorted(found, key=lambda one: -one.saved_ns))
+        pairs = sorted((one for one in found if one.share >= LEAST_SHARE), key=lambda one: -one.saved_ns)
+        minor = [one.saved_ns for one in found if one.share < LEAST_SHARE]
+        return tuple(pairs), MinorFusions(len(minor), sum(minor))
 
     def _spare(self) -> Counter[_Size]:
         """Count how often more tensors of a size are read than written."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ class RowGroup(Struct, frozen=True):
         name: What they have in common; None where that is unknown.
         count: Launches.
         time_ns: The sum of their times.
-        share: `time_ns` over the time of all launches.
+        share: As of a kernel; None if all of them wait for other GPUs.
         floor_ns: The sum of the known floors; None if none is known.
         floor_time_ns: The time of the launches that have a floor: all of `time_ns`, or a part of it.
         gain_ns: What can be won in those of which that is known; None if it is known of none.
@@ -32,7 +32,7 @@ class RowGroup(Struct, frozen=True):
     name: str | None
     count: int
     time_ns: int
-    share: float
+    share: float | None
     floor_ns: float | None
     floor_time_ns: int
     gain_ns: float | None
@@ -58,21 +58,25 @@ class GroupMember(Struct, frozen=True):
         return self.time_ns / self.kernel.time_ns if self.kernel.time_ns else 1.0
 
 
-def grouped(kernels: Sequence[ProgramKernel], by: GroupedBy, total_ns: int) -> tuple[RowGroup, ...]:
+def grouped(kernels: Sequence[ProgramKernel], by: GroupedBy) -> tuple[RowGroup, ...]:
     """Sum rows up, most time first.
 
     Args:
         kernels: Rows of one or more programs.
         by: What the rows of a group have in common: the operator; the module, of which numbered ones of a kind are one;
             the name of the kernel; or operator and sizes of its tensors.
-        total_ns: The time of all launches, of which shares are.
     """
     members: defaultdict[str | None, list[GroupMember]] = defaultdict(list)
     for one in kernels:
         for name, member in _members(one, by):
             members[name].append(member)
-    groups = (_group(name, own, total_ns) for name, own in members.items())
+    groups = (_group(name, own) for name, own in members.items())
     return tuple(sorted(groups, key=lambda group: (-group.time_ns, group.name or "")))
+
+
+def unknown_operators(kernels: Iterable[ProgramKernel]) -> tuple[RowGroup, ...]:
+    """Sum up the operators without a known floor that do not wait for other GPUs, most time first."""
+    return grouped([one for one in kernels if one.floor_ns is None and not one.is_communication], "operator")
 
 
 def _members(kernel: ProgramKernel, by: GroupedBy) -> Iterator[tuple[str | None, GroupMember]]:
@@ -88,15 +92,15 @@ def _operator_and_shape(kernel: ProgramKernel) -> str | None:
     return None if kernel.operator is None else f"{kernel.operator} {kernel.shape}" if kernel.shape else kernel.operator
 
 
-def _group(name: str | None, members: Sequence[GroupMember], total_ns: int) -> RowGroup:
-    time_ns = sum(one.time_ns for one in members)
+def _group(name: str | None, members: Sequence[GroupMember]) -> RowGroup:
+    shares = [one.kernel.share * one.part for one in members if one.kernel.share is not None]
     floors = [one.kernel.floor_ns * one.part for one in members if one.kernel.floor_ns is not None]
     gains = [one.kernel.gain_ns * one.part for one in members if one.kernel.gain_ns is not None]
     return RowGroup(
         name=name,
         count=sum(one.count for one in members),
-        time_ns=time_ns,
-        share=time_ns / total_ns if total_ns else 0.0,
+        time_ns=sum(one.time_ns for one in members),
+        share=sum(shares) if shares else None,
         floor_ns=sum(floors) if floors else None,
         floor_time_ns=sum(one.time_ns for one in members if one.kernel.floor_ns is not None),
         gain_ns=sum(gains) if gains else None,

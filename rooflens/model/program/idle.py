@@ -25,7 +25,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from heapq import nlargest
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -55,58 +55,60 @@ _REGISTERED = re.compile(r"(?!autograd::|torch::autograd)[a-z_]\w*::\w")
 _PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
 
 
+class IdleCause(Struct, frozen=True):
+    """Why a GPU was idle, and what the thread that launched what ended the gap had open in most of it.
+
+    Attributes:
+        kind: What the host did.
+        operator: The operator that it was in; this and what follows is None where nothing was recorded.
+        call: The call of CUDA or of the system that it was in.
+        nvtx_range: The innermost range.
+        code: File and line of the program.
+        before: The operator or kernel that ended the gap.
+    """
+
+    kind: IdleKind
+    operator: str | None = None
+    call: str | None = None
+    nvtx_range: str | None = None
+    code: str | None = None
+    before: str | None = None
+
+
 class Idle(Struct, frozen=True):
     """The gaps of one cause.
 
     Attributes:
-        kind: What the host did.
-        operator: The operator that it was in.
-        call: The call of CUDA or of the system that it was in.
-        nvtx_range: The innermost range in the longest gap.
-        code: File and line of the program in the longest gap.
-        before: The operator or kernel that ended the longest gap.
+        cause: The cause; what more it says than kind, operator and call is that of the longest gap.
         count: Gaps.
         gap_ns: Their time.
         longest_ns: The longest of them.
         share: Of the program's time.
     """
 
-    kind: IdleKind
-    operator: str | None
-    call: str | None
-    nvtx_range: str | None
-    code: str | None
-    before: str | None
+    cause: IdleCause
     count: int
     gap_ns: int
     longest_ns: int
-    share: float
+    share: float = 0.0
 
 
 class Gap(Struct, frozen=True):
     """One of the longest gaps of a program.
 
     Attributes:
+        cause: Its cause; of work that was launched already, what the thread did meanwhile.
         start_ns: From the first launch of the program.
         gap_ns: How long it was.
         step: Index of the step in which it began; None if it began in none.
         into_step_ns: From the begin of that step; None without one.
-        kind: What the host did.
-        operator, call, nvtx_range, code: What the thread that launched what ended it had open in most of it, whether or
-            not that held the launch up; all are None where nothing was recorded.
-        before: The operator or kernel that ended it.
     """
 
+    cause: IdleCause
     start_ns: int
     gap_ns: int
-    step: int | None
-    into_step_ns: int | None
-    kind: IdleKind
-    operator: str | None
-    call: str | None
-    nvtx_range: str | None
-    code: str | None
-    before: str | None
+    step: int | None = None
+    into_step_ns: int | None = None
 
     def placed(self, first_ns: int, steps: Sequence[Step]) -> Gap:
         """Count its begin from the first launch, and from the begin of its step."""
@@ -115,14 +117,6 @@ class Gap(Struct, frozen=True):
         if step is None:
             return replace(self, start_ns=start_ns)
         return replace(self, start_ns=start_ns, step=step.index, into_step_ns=start_ns - step.begin_ns)
-
-
-class _IdleCause(NamedTuple):
-    kind: IdleKind
-    operator: str | None = None
-    call: str | None = None
-    nvtx_range: str | None = None
-    code: str | None = None
 
 
 def causes_of(gaps: Iterable[Gaps], host: Host | None, wall_ns: int) -> tuple[tuple[Idle, ...], tuple[Gap, ...]]:
@@ -139,14 +133,14 @@ def causes_of(gaps: Iterable[Gaps], host: Host | None, wall_ns: int) -> tuple[tu
         lengths = array("q", (end - start for start, end in zip(one.starts, one.ends, strict=True)))
         long = {*nlargest(_LONGEST, range(len(lengths)), key=lengths.__getitem__)}
         for at, cause in _causes(one, host, long):
-            gap_ns = lengths[at]
+            gap_ns, before = lengths[at], one.before[at]
+            own = replace(cause, before=before)
             if at in long:
-                longest.append(Gap(one.starts[at], gap_ns, None, None, *cause, one.before[at]))
-            is_queued = cause.kind == "queued"
-            before = None if is_queued and gap_ns < NEXT_NS else one.before[at]
-            # What the host did while launched work waited is not why it waited.
-            own = _IdleCause("queued") if is_queued else cause
-            _add_gaps(Idle(*own, before, 1, gap_ns, gap_ns, 0.0), found)
+                longest.append(Gap(own, one.starts[at], gap_ns))
+            if cause.kind == "queued":
+                # What the host did while launched work waited is not why it waited.
+                own = IdleCause("queued", before=None if gap_ns < NEXT_NS else before)
+            _add_gaps(Idle(own, 1, gap_ns, gap_ns), found)
     return _shared(found.values(), wall_ns), tuple(nlargest(_LONGEST, longest, key=lambda one: one.gap_ns))
 
 
@@ -160,8 +154,9 @@ def added(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
 
 def _add_gaps(idle: Idle, idles: dict[tuple[str | None, ...], Idle]) -> None:
     """Add gaps to those of the same cause; where they say more than that, the longest gap says it."""
-    place = None if idle.operator or idle.call else idle.nvtx_range or idle.code or idle.before
-    key = idle.kind, idle.operator, idle.call, place
+    cause = idle.cause
+    place = None if cause.operator or cause.call else cause.nvtx_range or cause.code or cause.before
+    key = cause.kind, cause.operator, cause.call, place
     if (known := idles.get(key)) is None:
         idles[key] = idle
         return
@@ -171,13 +166,15 @@ def _add_gaps(idle: Idle, idles: dict[tuple[str | None, ...], Idle]) -> None:
 
 def _shared(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
     shared = (replace(one, share=one.gap_ns / wall_ns if wall_ns else 0.0) for one in idle)
-    return tuple(sorted(shared, key=lambda one: (-one.gap_ns, one.kind, one.operator or "", one.call or "")))
+    return tuple(
+        sorted(shared, key=lambda one: (-one.gap_ns, one.cause.kind, one.cause.operator or "", one.cause.call or ""))
+    )
 
 
-def _causes(gaps: Gaps, host: Host | None, long: Container[int]) -> Iterator[tuple[int, _IdleCause]]:
+def _causes(gaps: Gaps, host: Host | None, long: Container[int]) -> Iterator[tuple[int, IdleCause]]:
     """Yield the number of each gap with its cause; of long ones whose work was launched, what the host did, too."""
     if host is None:
-        yield from ((at, _IdleCause("unknown")) for at in range(len(gaps.starts)))
+        yield from ((at, IdleCause("unknown")) for at in range(len(gaps.starts)))
         return
     waiting: defaultdict[int, array[int]] = defaultdict(lambda: array("q"))
     queued: set[int] = set()
@@ -187,11 +184,11 @@ def _causes(gaps: Gaps, host: Host | None, long: Container[int]) -> Iterator[tup
         returned.append(call.end_ns)
         half_ns = gaps.starts[at] + (gaps.ends[at] - gaps.starts[at]) // 2
         if call.thread == NO_CALL:
-            yield at, _IdleCause("unknown")
+            yield at, IdleCause("unknown")
             continue
         if call.end_ns <= half_ns:
             if at not in long:
-                yield at, _IdleCause("queued")
+                yield at, IdleCause("queued")
                 continue
             queued.add(at)
         waiting[call.thread].append(at)
@@ -207,14 +204,14 @@ def _causes(gaps: Gaps, host: Host | None, long: Container[int]) -> Iterator[tup
                 yield at, _judged_cause(gaps.ends[at], window, Call(thread, began[at], returned[at]), begin, middle)
 
 
-def _meanwhile(window: tuple[int, int], middle: Opened) -> _IdleCause:
+def _meanwhile(window: tuple[int, int], middle: Opened) -> IdleCause:
     """Say what the thread did while its work, launched before, waited."""
     calls = _long(middle.calls, window)
     operator, innermost = _operator(_long(middle.operators, window)), _innermost_range(_long(middle.ranges, window))
-    return _IdleCause("queued", operator, calls[-1].name if calls else None, innermost, middle.code)
+    return IdleCause("queued", operator, calls[-1].name if calls else None, innermost, middle.code)
 
 
-def _judged_cause(end_ns: int, window: tuple[int, int], launch: Call, begin: Opened, middle: Opened) -> _IdleCause:
+def _judged_cause(end_ns: int, window: tuple[int, int], launch: Call, begin: Opened, middle: Opened) -> IdleCause:
     """Judge one gap whose launch came late.
 
     Args:
@@ -234,11 +231,11 @@ def _judged_cause(end_ns: int, window: tuple[int, int], launch: Call, begin: Ope
     if waited and not does_other:
         call = waited[-1]
         around = [one for one in begin.operators if one.start_ns <= call.start_ns and one.end_ns >= call.end_ns]
-        return _IdleCause("synchronizing", _operator(around), call.name, _innermost_range(begin.ranges), begin.code)
+        return IdleCause("synchronizing", _operator(around), call.name, _innermost_range(begin.ranges), begin.code)
     took_ns = min(launch.end_ns, window[1]) - max(launch.start_ns, start_ns)
     kind: IdleKind = "host" if is_long and 2 * took_ns < window[1] - start_ns else "launching"
     call_name = calls[-1].name if calls and kind == "host" else None
-    return _IdleCause(kind, operator, call_name, innermost, middle.code)
+    return IdleCause(kind, operator, call_name, innermost, middle.code)
 
 
 def _long(spans: Sequence[HostSpan], window: tuple[int, int]) -> list[HostSpan]:

@@ -56,7 +56,8 @@ class ProgramKernel(Struct, frozen=True):
         name: As in the timeline, with parameters if it has them.
         count: Launches.
         time_ns: The sum of their times.
-        share: `time_ns` over the time of all launches of the program; overlapping ones count in full.
+        share: `wall_ns` over the program's time; of a printed summary, which lacks that, `time_ns` over the time of all
+            launches; None for what waits for other GPUs on a timeline: `Communication` has its exposed part.
         launch_ns: The median launch; of totals without a median the mean.
         gap_ns: How long the GPU was idle before these launches, summed; None if unknown.
         grid, block: Of most launches.
@@ -68,8 +69,7 @@ class ProgramKernel(Struct, frozen=True):
         limited_by: What sets the floor: `memory`, `compute`.
         floor_ns: The floor of all launches, for the caches in `caches`; None if unknown.
         floor_cold_ns: Their floor from cold caches.
-        caches: `warm` if operands and result fit in L2, so that they may be there already; `partly` if they do not fit,
-            but the calls took less than from cold caches; else `cold`.
+        caches: `cold`; where they took less, `warm` if operands and result fit in L2, else `partly`.
         gain_ns: Time above the cold floor and above the time to launch; if `measured` is known, what its first move
             wins, or the time above its limit; None if unknown.
         bound, or_bound: Its class, `overhead` if gaps outweigh it, and what else it may be.
@@ -89,7 +89,7 @@ class ProgramKernel(Struct, frozen=True):
     name: str
     count: int
     time_ns: int
-    share: float
+    share: float | None
     launch_ns: int
     gap_ns: int | None
     grid: Shape
@@ -206,10 +206,9 @@ def in_order(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
     return tuple(sorted(kernels, key=lambda one: (_GROUPS[one.by], -one.stake_ns, -one.time_ns, one.name)))
 
 
-def summed(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
+def summed(rows: Sequence[ProgramKernel]) -> ProgramKernel:
     """Sum up equal kernels; what has no sum comes from the row with most time."""
     first = max(rows, key=lambda one: one.time_ns)
-    time_ns = sum(one.time_ns for one in rows)
     has_floors = all(one.floor_ns is not None for one in rows)
     shapes: defaultdict[tuple[object, object], list[OfShape]] = defaultdict(list)
     for row in rows:
@@ -218,8 +217,8 @@ def summed(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
     return replace(
         first,
         count=sum(one.count for one in rows),
-        time_ns=time_ns,
-        share=time_ns / total_ns if total_ns else 0.0,
+        time_ns=sum(one.time_ns for one in rows),
+        share=_sum(one.share for one in rows),
         gap_ns=None if any(one.gap_ns is None for one in rows) else sum(one.gap_ns or 0 for one in rows),
         floor_ns=_sum(one.floor_ns for one in rows) if has_floors else None,
         floor_cold_ns=_sum(one.floor_cold_ns for one in rows) if has_floors else None,

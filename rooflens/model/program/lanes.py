@@ -6,14 +6,14 @@ some time are drawn as one; that time doubles until they fit. What is longer sta
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.program.timeline import BusyEvent, KernelEvent
 
@@ -33,8 +33,6 @@ MODULE = 3
 """The level of modules; those below are ranges, the outermost first."""
 
 _COARSEST = 62
-
-_PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
 
 
 class Subject(NamedTuple):
@@ -94,6 +92,7 @@ class TimelineLanes(Struct, frozen=True):
         spans: Ranges and modules, in the order in which they began.
         subjects: What marks show that are no kernels.
         begin_ns: What all times count from, on the clock of the timeline.
+        launched_ns: When the first kernel began, which steps count from.
         wall_ns: From the first event to the end of the last.
         merged_ns: Launches within this time were merged; 0 if none were.
     """
@@ -102,6 +101,7 @@ class TimelineLanes(Struct, frozen=True):
     spans: tuple[LaneSpan, ...] = ()
     subjects: tuple[Subject, ...] = ()
     begin_ns: int = 0
+    launched_ns: int = 0
     wall_ns: int = 0
     merged_ns: int = 0
 
@@ -116,7 +116,7 @@ class TimelineLanes(Struct, frozen=True):
         while sum(len(one.starts) for one in lanes) > most and merged_ns < 1 << _COARSEST:
             merged_ns = _coarser(merged_ns, self.wall_ns, most)
             lanes = tuple(_merged_lane(one, merged_ns) for one in self.lanes)
-        return TimelineLanes(lanes, self.spans, self.subjects, self.begin_ns, self.wall_ns, merged_ns)
+        return replace(self, lanes=lanes, merged_ns=merged_ns)
 
 
 _Mark = tuple[int, int, int, int, int]
@@ -126,11 +126,13 @@ _Mark = tuple[int, int, int, int, int]
 class LaneCollector:
     """Collects the lanes of a timeline, whose events come in the order in which they begin."""
 
-    def __init__(self, most: int = MOST_MARKS) -> None:
+    def __init__(self, most: int = MOST_MARKS, steps: Container[str | None] = ()) -> None:
+        """Begin with the names of steps, which are no ranges within them."""
         self._most = most
         self._tracks: dict[tuple[int, int], _Track] = {}
         self._subjects: defaultdict[Subject, int] = defaultdict(count().__next__)
-        self._spans = _Spans()
+        self._spans = _Spans(steps)
+        self._launched_ns: int | None = None
         self._left = most
         self._merged_ns = 0
         self._begin_ns: int | None = None
@@ -138,6 +140,8 @@ class LaneCollector:
 
     def take(self, event: KernelEvent, number: int) -> None:
         """Add a launch of the kernel of a number."""
+        if self._launched_ns is None:
+            self._launched_ns = event.start_ns
         self._add_event(event, number)
         self._spans.take(event)
 
@@ -206,14 +210,17 @@ class LaneCollector:
             spans=tuple(self._spans.each(begin_ns)),
             subjects=tuple(self._subjects),
             begin_ns=begin_ns,
+            launched_ns=max(0, (self._launched_ns or 0) - begin_ns),
             wall_ns=self._end_ns - begin_ns,
             merged_ns=self._merged_ns,
         )
 
 
-def drawn(launches: Launches, others: Iterable[BusyEvent], rows: Sequence[int]) -> TimelineLanes:
-    """Draw a timeline, with the number of the kernel that each of the alike is of."""
-    drawing = LaneCollector()
+def drawn(
+    launches: Launches, others: Iterable[BusyEvent], rows: Sequence[int], steps: Container[str | None]
+) -> TimelineLanes:
+    """Draw a timeline, with the number of the kernel that each of the alike is of, and without the ranges of steps."""
+    drawing = LaneCollector(steps=steps)
     for numbers, other in launches.beside(others):
         for number in numbers:
             drawing.take(launches[number], rows[launches.kinds[number]])
@@ -296,12 +303,10 @@ class _Open:
 
 
 class _Spans:
-    """Follows the ranges and the module of each launch; a stream leaves one with its first launch outside of it.
+    """Follows the ranges and the module of each launch; a stream leaves one with its first launch outside of it."""
 
-    A launch of a thread that has no range open, as the one that runs backward, is in the step that its stream is in.
-    """
-
-    def __init__(self) -> None:
+    def __init__(self, steps: Container[str | None]) -> None:
+        self._steps = steps
         self._found: list[_Open] = []
         self._streams: dict[tuple[int, int], tuple[tuple[str | None, str | None], list[_Open]]] = {}
         self._levels = MODULE + 1
@@ -321,9 +326,9 @@ class _Spans:
 
     def _enter(self, event: KernelEvent, before: list[_Open]) -> list[_Open]:
         """Return the ranges that a launch is in: those of its stream or of another one of its GPU, else new ones."""
-        names = dict(enumerate(event.nvtx_range.split("/")[:MODULE])) if event.nvtx_range else {}
-        if not names and before and _PROFILER_STEP.match(before[0].name):
-            names[0] = before[0].name
+        ranges = (event.nvtx_range or "").split("/")
+        ranges = [one for one in ranges if one and one not in self._steps]
+        names = dict(enumerate(ranges[:MODULE]))
         if event.module:
             names[MODULE] = event.module
         for one in before:

@@ -123,9 +123,9 @@ def parted(occupancy: TimelineOccupancy, kernels: Iterable[ProgramKernel], idle:
         rest += (one.wall_ns or 0.0) * (1.0 - part)
     faster_ns, rest_ns, open_ns = _shared(occupancy.kernels_ns, (faster, rest, opened))
     causes = dict.fromkeys(("launching", "synchronizing", "host", "queued"), 0)
-    for cause in idle:
-        if cause.kind in causes:
-            causes[cause.kind] += cause.gap_ns
+    for gaps in idle:
+        if gaps.cause.kind in causes:
+            causes[gaps.cause.kind] += gaps.gap_ns
     return Parts(
         wall_ns=occupancy.wall_ns,
         faster_ns=faster_ns,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,8 @@ from rooflens.format import count
 from rooflens.model.program.communication import Collecting, Communication
 from rooflens.model.program.copies import Copies, copies_of
 from rooflens.model.program.floors import Floors
-from rooflens.model.program.fusion import Fusing, Fusion
-from rooflens.model.program.grouping import GroupedBy, RowGroup, grouped
+from rooflens.model.program.fusion import Fusing, Fusion, MinorFusions
+from rooflens.model.program.grouping import GroupedBy, RowGroup, grouped, unknown_operators
 from rooflens.model.program.idle import Gap, Idle, causes_of
 from rooflens.model.program.kernels import ProgramKernel, in_order, to_profile
 from rooflens.model.program.lanes import TimelineLanes, drawn
@@ -36,15 +35,6 @@ _LEAST_CALLS = 0.02
 """A trace with a smaller part of CUDA's calls may be a sample; whole ones were seen to hold a fifth and more."""
 
 
-class Unknown(Struct, frozen=True):
-    """An operator without a known floor; its name is None for kernels of unknown origin."""
-
-    operator: str | None
-    count: int
-    time_ns: int
-    share: float
-
-
 class Program(Struct, frozen=True):
     """A program as its timeline shows it.
 
@@ -62,7 +52,6 @@ class Program(Struct, frozen=True):
         kernels: The selected kernels: most to win first; then those with an unknown gain, by time; then those that wait
             for other GPUs, and those at their floor.
         every: All kernels, selected or not.
-        unknown: Operators without a floor that do not wait for other GPUs, most time first.
         communication: The kernels that wait for other GPUs; None if there are none.
         stretches: Launch-bound stretches, most idle time first.
         notes: What was left out of the timeline, and what is missing for floors.
@@ -70,6 +59,7 @@ class Program(Struct, frozen=True):
         rank: Rank of the recorded process; None if unknown.
         totals: What a printed summary added up beside the kernels; empty of a timeline.
         fusions: Pairs of operators that could be one kernel, most to save first.
+        minor_fusions: Pairs that save too little for that.
         steps: Its steps, in order; empty if none were found.
         steps_by: How they were found.
         outside_ns: Time of kernels that belong to no step, between the first step and the end of the last.
@@ -85,7 +75,6 @@ class Program(Struct, frozen=True):
     occupancy: TimelineOccupancy
     kernels: tuple[ProgramKernel, ...]
     every: tuple[ProgramKernel, ...]
-    unknown: tuple[Unknown, ...]
     stretches: tuple[Stretch, ...]
     communication: Communication | None = None
     notes: tuple[str, ...] = ()
@@ -98,6 +87,7 @@ class Program(Struct, frozen=True):
     calls_share: float | None = None
     totals: tuple[Total, ...] = ()
     fusions: tuple[Fusion, ...] = ()
+    minor_fusions: MinorFusions = MinorFusions()
     steps: tuple[Step, ...] = ()
     steps_by: StepsBy | None = None
     outside_ns: int = 0
@@ -129,14 +119,27 @@ class Program(Struct, frozen=True):
         return sum(gains) if gains else None
 
     @property
+    def whole_ns(self) -> int:
+        """What shares are of: the program's time; of a printed summary, which lacks that, the time of all launches."""
+        return self.occupancy.wall_ns or self.time_ns
+
+    @property
     def known_share(self) -> float:
-        """Part of the kernels' time that has a floor."""
-        return sum(one.share for one in self.every if one.floor_ns is not None)
+        """Part of the time of all kernels that has a floor."""
+        return self._part_of_kernels([one for one in self.every if one.floor_ns is not None])
 
     @property
     def open_share(self) -> float:
-        """Part of the kernels' time whose gain is unknown."""
-        return sum(one.share for one in self.every if one.by == "time")
+        """Part of the time of all kernels whose gain is unknown."""
+        return self._part_of_kernels([one for one in self.every if one.by == "time"])
+
+    def _part_of_kernels(self, kernels: Sequence[ProgramKernel]) -> float:
+        return sum(one.time_ns for one in kernels) / self.time_ns if self.time_ns else 0.0
+
+    @property
+    def unknown(self) -> tuple[RowGroup, ...]:
+        """Operators without a floor that do not wait for other GPUs, most time first."""
+        return unknown_operators(self.every)
 
     @property
     def may_be_sample(self) -> bool:
@@ -151,7 +154,7 @@ class Program(Struct, frozen=True):
 
     def grouped(self, by: GroupedBy) -> tuple[RowGroup, ...]:
         """Sum the selected kernels up by operator, module, kernel or shape, most time first."""
-        return grouped(self.kernels, by, self.time_ns)
+        return grouped(self.kernels, by)
 
     @property
     def next(self) -> tuple[ProgramKernel, ...]:
@@ -191,7 +194,7 @@ def read_program(
     elif own and given and own.id != given.id:
         notes.append(f"--gpu {given.id} is not used: the timeline names {timeline.gpu}")
     steps = rows.steps(timeline.others)
-    kernels, wanted = rows.kernels(sheet, steps)
+    kernels, wanted = rows.kernels(sheet, steps, wall_ns)
     if sheet is not None and not any(one.shape for one in kernels):
         how = "an nsys export has none" if timeline.kind == NSYS else "`record_shapes=True` records them"
         notes.append(f"the timeline has no operator sizes, so no kernel has a floor: {how}")
@@ -205,8 +208,8 @@ def read_program(
             f"{count(rows.impossible_count, 'launch')} took less than the peaks of {sheet.name} allow, and have no "
             "floor: it ran on another GPU, or the operator does less than its sizes say"
         )
-    total_ns = sum(one.time_ns for one in kernels)
     idle, longest_gaps = causes_of(summed_up.gaps, timeline.host, wall_ns)
+    fusions, minor_fusions = Fusing(launches).fusions(sheet, Floors(sheet), wall_ns)
     first_ns = launches.starts[0] if len(launches) else 0
     return Program(
         source=timeline.source,
@@ -217,34 +220,23 @@ def read_program(
         occupancy=summed_up.occupancy,
         kernels=in_order(wanted),
         every=in_order(kernels),
-        unknown=unknown_operators(kernels, total_ns),
         stretches=rows.stretches(),
-        communication=collecting.communication(total_ns, sheet),
+        communication=collecting.communication(wall_ns, sheet),
         notes=(*notes, *(("it was written by a generator, not recorded on a GPU",) if timeline.is_synthetic else ())),
         is_synthetic=timeline.is_synthetic,
         rank=timeline.rank,
         idle=idle,
         longest_gaps=tuple(one.placed(first_ns, steps.each) for one in longest_gaps),
         copies=copies_of(timeline.others),
-        fusions=Fusing(launches).fusions(sheet, Floors(sheet), wall_ns),
+        fusions=fusions,
+        minor_fusions=minor_fusions,
         graph_hint=timeline.graph_hint,
         calls_share=timeline.calls_share,
         steps=steps.each,
         steps_by=steps.by,
         outside_ns=steps.outside_ns,
         steps_occupancy=steps.occupancy,
-        lanes=drawn(launches, timeline.others, [row.index for row in rows.of_kinds]) if is_drawn else None,
-    )
-
-
-def unknown_operators(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, ...]:
-    """Sum up the operators without a known floor."""
-    counts, times = Counter[str | None](), Counter[str | None]()
-    for one in kernels:
-        if one.floor_ns is None and not one.is_communication:
-            counts[one.operator] += one.count
-            times[one.operator] += one.time_ns
-    return tuple(
-        Unknown(name, counts[name], time_ns, time_ns / total_ns if total_ns else 0.0)
-        for name, time_ns in times.most_common()
+        lanes=drawn(launches, timeline.others, [row.index for row in rows.of_kinds], {one.name for one in steps.each})
+        if is_drawn
+        else None,
     )

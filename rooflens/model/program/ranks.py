@@ -22,7 +22,7 @@ from rooflens.model.program import idle as all_idle
 from rooflens.model.program import parts as all_parts
 from rooflens.model.program.communication import CollectiveLaunches, Collectives, collectives_of
 from rooflens.model.program.copies import Copies
-from rooflens.model.program.idle import Idle
+from rooflens.model.program.idle import Idle, IdleCause
 from rooflens.model.program.kernels import ProgramKernel, in_order, summed
 from rooflens.model.program.parts import Parts, Subject
 from rooflens.model.program.program import Program
@@ -87,7 +87,7 @@ class Late(Struct, frozen=True):
     more_ns: float = 0.0
     slower: ProgramKernel | None = None
     usual_ns: float | None = None
-    idle: Idle | None = None
+    idle: IdleCause | None = None
     first_ns: int = 0
 
     @property
@@ -135,6 +135,11 @@ class Joined(Struct, frozen=True):
     ranks: tuple[Rank, ...] = ()
     waited_for: Late | None = None
 
+    @property
+    def whole_ns(self) -> int:
+        """What shares are of, as of a program."""
+        return self.parts.wall_ns or self.time_ns
+
     def share(self, subject: Subject) -> float:
         """Return the part of the time that a subject takes."""
         return self.parts.of(subject) / self.parts.wall_ns if self.parts.wall_ns else 0.0
@@ -142,17 +147,14 @@ class Joined(Struct, frozen=True):
 
 def joined(programs: Sequence[Program]) -> Joined:
     """Join one or more timelines."""
-    time_ns = sum(one.time_ns for one in programs)
-    kernels, every = (
-        _rows_of_ranks(programs, rows_of, time_ns) for rows_of in (lambda one: one.kernels, lambda one: one.every)
-    )
+    kernels, every = (_rows_of_ranks(programs, rows_of) for rows_of in (lambda one: one.kernels, lambda one: one.every))
     parts = all_parts.summed([one.parts for one in programs])
     ranks, late = _side_by_side(programs) if len(programs) > 1 else ((), None)
     return Joined(
         programs=tuple(programs),
         kernels=kernels,
         every=every,
-        time_ns=time_ns,
+        time_ns=sum(one.time_ns for one in programs),
         parts=parts,
         idle=all_idle.added((cause for one in programs for cause in one.idle), parts.wall_ns),
         copies=all_copies.added(kind for one in programs for kind in one.copies),
@@ -164,15 +166,18 @@ def joined(programs: Sequence[Program]) -> Joined:
 
 
 def _rows_of_ranks(
-    programs: Sequence[Program], rows_of: Callable[[Program], Sequence[ProgramKernel]], time_ns: int
+    programs: Sequence[Program], rows_of: Callable[[Program], Sequence[ProgramKernel]]
 ) -> tuple[ProgramKernel, ...]:
     if len(programs) == 1:
         return tuple(rows_of(programs[0]))
     alike: defaultdict[tuple[str | None, ...], list[ProgramKernel]] = defaultdict(list)
+    whole_ns = sum(program.whole_ns for program in programs) or 1
     for program in programs:
+        part = program.whole_ns / whole_ns
         for one in rows_of(program):
-            alike[program.gpu, *one.identity].append(one)
-    return in_order([summed(own, time_ns) for own in alike.values()])
+            shared = one if one.share is None else replace(one, share=one.share * part)
+            alike[program.gpu, *one.identity].append(shared)
+    return in_order([summed(own) for own in alike.values()])
 
 
 class _RankComparison:
@@ -288,10 +293,10 @@ def _with_idle(late: Late, programs: Sequence[Program]) -> Late:
     """Add the cause of idle time that takes most on the late rank beyond the median of the others."""
     last = late.rank.program
     others = [{_cause_key(one): one.gap_ns for one in program.idle} for program in programs if program is not last]
-    found = [(one.gap_ns - median(times.get(_cause_key(one), 0) for times in others), one) for one in last.idle]
+    found = [(one.gap_ns - median(times.get(_cause_key(one), 0) for times in others), one.cause) for one in last.idle]
     more_ns, idle = max(found, key=itemgetter(0), default=(0.0, None))
     return replace(late, idle=idle) if more_ns > 0 else late
 
 
 def _cause_key(idle: Idle) -> tuple[str | None, ...]:
-    return idle.kind, idle.operator, idle.call
+    return idle.cause.kind, idle.cause.operator, idle.cause.call

@@ -267,16 +267,17 @@ class KernelRows:
         log = Log(self._launches, [row.index for row in self.of_kinds])
         return log.steps([row.name for row in rows], [row.is_communication for row in rows], others)
 
-    def kernels(self, gpu: Datasheet | None, steps: Steps) -> tuple[list[ProgramKernel], list[ProgramKernel]]:
-        """Return all kernels, with floors if a GPU is known; then the selected ones."""
-        total_ns = sum(self._launches.durations)
+    def kernels(
+        self, gpu: Datasheet | None, steps: Steps, wall_ns: int
+    ) -> tuple[list[ProgramKernel], list[ProgramKernel]]:
+        """Return all kernels, with floors if a GPU is known; then the selected ones. Shares are of the wall time."""
         floors = Floors(gpu)
         self._cache_bytes = self._width_of_cache()
         rows = {
-            key: self._program_kernel(row, floors, total_ns, steps.rows[row.index] if steps.rows else None)
+            key: self._program_kernel(row, floors, wall_ns, steps.rows[row.index] if steps.rows else None)
             for key, row in self._rows.items()
         }
-        found = self._joined_rows(rows, total_ns)
+        found = self._joined_rows(rows)
         every = [*found.values()]
         if self._chooser is None:
             return every, every
@@ -290,16 +291,14 @@ class KernelRows:
         return widths.pop() if len(widths) == 1 else None
 
     @staticmethod
-    def _joined_rows(rows: Mapping[_Key, ProgramKernel], total_ns: int) -> dict[_Key, ProgramKernel]:
+    def _joined_rows(rows: Mapping[_Key, ProgramKernel]) -> dict[_Key, ProgramKernel]:
         """Make the rows of several steps, whose operands are equal, one."""
         alike: defaultdict[_Key, list[ProgramKernel]] = defaultdict(list)
         for (name, operator, operands, _, is_in_range), one in rows.items():
             alike[name, operator, operands, None, is_in_range].append(one)
-        return {key: own[0] if len(own) == 1 else summed(own, total_ns) for key, own in alike.items()}
+        return {key: own[0] if len(own) == 1 else summed(own) for key, own in alike.items()}
 
-    def _program_kernel(
-        self, row: KernelRow, floors: Floors, total_ns: int, in_steps: RowSteps | None
-    ) -> ProgramKernel:
+    def _program_kernel(self, row: KernelRow, floors: Floors, wall_ns: int, in_steps: RowSteps | None) -> ProgramKernel:
         found = self._forecast_of_row(row, floors)
         parts = self._parts(row) if found else []
         time_ns, typical = sum(row.times_ns), row.typical()
@@ -316,7 +315,7 @@ class KernelRows:
             name=row.name,
             count=len(row.times_ns),
             time_ns=time_ns,
-            share=time_ns / total_ns if total_ns else 0.0,
+            share=None if row.is_communication else row.wall_ns / wall_ns if wall_ns else 0.0,
             launch_ns=row.times_ns[typical],
             gap_ns=row.gap_ns,
             grid=grid,

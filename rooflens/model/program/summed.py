@@ -12,7 +12,7 @@ from rooflens.model.program.floors import LAUNCH_NS, ROUNDED_NS, Floors, floor_o
 from rooflens.model.program.kernels import OfShape, ProgramKernel, in_order
 from rooflens.model.program.occupancy import TimelineOccupancy
 from rooflens.model.program.operators import OddOperandsError, work_of_call
-from rooflens.model.program.program import Program, unknown_operators
+from rooflens.model.program.program import Program
 from rooflens.model.program.rows import AT_FLOOR, shape_text
 from rooflens.model.roofline.datasheets import the_datasheet
 
@@ -66,7 +66,6 @@ def summed_program(totals: Totals, gpu: str | None = None, chooser: Chooser | No
         occupancy=TimelineOccupancy(),
         kernels=in_order(_chosen_kernels(kernels, chooser)),
         every=in_order(kernels),
-        unknown=unknown_operators(kernels, total_ns),
         stretches=(),
         communication=_communication(kernels, total_ns),
         notes=tuple(notes),

@@ -17,6 +17,7 @@ from rooflens.model.records import ratio
 from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.summary import KernelSummary, Launch
 from rooflens.report.document import Column, Document, Span, Table, Words, code
+from rooflens.report.summary import launch_counts
 from rooflens.report.words.gain_and_limit import TODAY, limit_cell
 from rooflens.report.words.labels import UNITS
 from rooflens.report.words.verdict import best_move
@@ -147,8 +148,7 @@ def _gpu_heading(gpu: str, kernels: Sequence[KernelSummary], total_ns: float) ->
     names = len({(kernel.name, kernel.analysis.kernel.digest) for kernel in sound})
     launches = sum(kernel.launch_count for kernel in sound)
     failed = sum(len(kernel.launches) for kernel in kernels if kernel.is_failed)
-    counted = count(names, "kernel") + (f", {count(launches, 'launch')}" if launches != names else "")
-    counted += f", {count(failed, 'failed launch')}" if failed else ""
+    counted = ", ".join((count(names, "kernel"), *launch_counts(launches, failed, names)))
     clocks = [
         (launch.duration_ns or 0.0, hz)
         for kernel in sound

@@ -1,7 +1,7 @@
 """Where the time of timelines goes, as a table of a page: operators, which open to their kernels, and all that is none.
 
-Its rows add up to the time of the program: of kernels each instant is shared among those that run in it; communication
-and copies count where nothing else runs; idle time has a row for each thing that the host did meanwhile.
+Its rows add up to the time of the program: of kernels each instant is shared among those that run in it; of
+communication and copies the exposed time counts; idle time has a row for each thing that the host did meanwhile.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from rooflens.model.program.copies import Copies
 from rooflens.model.program.grouping import RowGroup, grouped
 from rooflens.model.program.idle import Idle, IdleKind
 from rooflens.model.program.kernels import ProgramKernel
+from rooflens.model.program.parts import Subject
 from rooflens.model.program.ranks import Joined
 from rooflens.model.verdict_classes import SHOWN_CLASSES
-from rooflens.report.document import Block, Column, Filtered, OnPage, Paragraph, Pick, Span, Style, Table, Words, code
+from rooflens.report.document import Block, Column, Filtered, OnPage, Pick, Span, Style, Table, Words, code
 from rooflens.report.program.idle import IDLE_BECAUSE, idle_place
-from rooflens.report.program.kernel_rows import CLASS, COLUMNS, kernel_cells
+from rooflens.report.program.kernel_rows import PLACES, kernel_cells, kernel_columns
 from rooflens.report.program.lane import DrawnProgram, mark_of, name_of, streams_of
-from rooflens.report.program.words import cut
+from rooflens.report.program.words import OF_WALL, PART_NAMES, cut
 
 SHOWN = 12
 """Rows that a page shows before a reader asks for all."""
@@ -33,20 +34,13 @@ _OPERATORS, _KERNELS, _CAUSES = 300, 500, 50
 
 _CLASSES = (*SHOWN_CLASSES, "communication", "copies", "graphs", "idle")
 
-_OPERATOR = next(place for place, column in enumerate(COLUMNS) if column.heading == "operator")
-
-_NOTE = (
-    "of the program: kernels that run at once share an instant; communication and copies count where nothing else "
-    "runs; rows add up to the whole; launches: of idle time its gaps"
-)
-
 
 class OperatorRow(Struct, frozen=True):
     """A row of the table.
 
     Attributes:
         cells: Its cells without bar and share.
-        alone_ns: Its part of the program's time, of summaries the time of its launches; None if it has none of its own.
+        share: As of a kernel; None if it has none of its own.
         style: The colour of its bar.
         mark: What the page calls it, where nothing opens from it.
         bound: The class that the filters know it by.
@@ -55,7 +49,7 @@ class OperatorRow(Struct, frozen=True):
     """
 
     cells: tuple[Words, ...]
-    alone_ns: float | None
+    share: float | None
     style: Style = "unknown"
     mark: str = ""
     bound: str = ""
@@ -75,20 +69,18 @@ def by_operator(whole: Joined, names: Mapping[str, str], sides: Sequence[DrawnPr
     parts = parts_of(whole, names, sides)
     if not parts:
         return
-    whole_ns = whole.parts.wall_ns or whole.time_ns
-    longest_ns = max(one.alone_ns or 0.0 for one in parts) or 1.0
+    most = max(one.share or 0.0 for one in parts) or 1.0
     rows: list[tuple[Words, ...]] = []
     within, marks = [], []
     for part in parts:
         place = len(rows)
         for one in (part, *part.rows):
-            rows.append(_cells_with_bar(one, whole_ns, longest_ns))
+            rows.append(_cells_with_bar(one, most))
             within.append(-1 if one is part else place)
             marks.append("" if one.rows else one.mark)
     left_out = len(whole.kernels) - min(_KERNELS, len(whole.kernels))
-    has_counters = any(one.measured is not None for one in whole.kernels)
     table = Table(
-        tuple(_kernel_columns(has_times=bool(whole.parts.wall_ns), has_counters=has_counters)),
+        tuple(_operator_columns(whole)),
         tuple(rows),
         label="Where the time goes, by operator",
         amount=len(rows) + left_out,
@@ -99,14 +91,13 @@ def by_operator(whole: Joined, names: Mapping[str, str], sides: Sequence[DrawnPr
     items = tuple(_row_item(one) for part in parts for one in (part, *part.rows) if not one.rows)
     classes = tuple(one for one in _CLASSES if any(item["bound"] == one for item in items))
     filtered = Filtered("Where the time goes", table.without_empty(MISSING), classes, _picks(items), items, SHOWN)
-    note = (Paragraph((_NOTE,), "note"),) if whole.parts.wall_ns else ()
-    yield OnPage((filtered, *note))
+    yield OnPage((filtered,))
 
 
 def parts_of(whole: Joined, names: Mapping[str, str], sides: Sequence[DrawnProgram]) -> list[OperatorRow]:
     """List operators, communication, copies, graphs and kinds of idle time, what takes most first."""
     rows = [*_RowMaker(whole, names, sides).rows(), *_copies_and_graphs(whole), *_idle(whole)]
-    return sorted(rows, key=lambda one: -(one.alone_ns or 0.0))
+    return sorted(rows, key=lambda one: -(one.share or 0.0))
 
 
 class _RowMaker:
@@ -119,38 +110,40 @@ class _RowMaker:
         """Yield operators, communication, and kernels that were not chosen."""
         whole = self._whole
         sent, computing = ([one for one in whole.kernels if one.is_communication is waits] for waits in (True, False))
-        groups = grouped(computing, "operator", whole.time_ns)
+        groups = grouped(computing, "operator")
         for group in groups[:_OPERATORS]:
             name = code(cut(group.name)) if group.name else Span("kernels without an operator", "dim")
             yield self._summed_row([member.kernel for member in group.rows], _group_cells(group, name), group.name)
         if rest := [member.kernel for group in groups[_OPERATORS:] for member in group.rows]:
             yield self._summed_row(rest, _sums(f"{len(groups) - _OPERATORS:,} other operators", rest), "other")
         if every := [one for one in whole.every if one.is_communication]:
-            cells = _sums("communication", every)
-            alone_ns = whole.parts.communication_ns if whole.parts.wall_ns else sum(one.time_ns for one in every)
+            time_ns, amount = (sum(getattr(one, name) for one in every) for name in ("time_ns", "count"))
+            cells = _short_cells("communication", time_ns, amount)
+            share = sum(one.share or 0.0 for one in every)
+            if whole.parts.wall_ns:
+                cells = _exposed_cells("communication", whole.parts.communication_ns, time_ns, amount)
+                share = whole.share("communication")
             rows = self._opened_rows(sorted(sent, key=lambda one: -one.time_ns))
-            yield OperatorRow(cells, alone_ns, "communication", mark_of("communication"), "communication", rows=rows)
+            yield OperatorRow(cells, share, "communication", mark_of("communication"), "communication", rows=rows)
         chosen = {one.identity for one in whole.kernels}
         if left := [one for one in whole.every if not one.is_communication and one.identity not in chosen]:
             yield self._summed_row(left, _sums("kernels that were not chosen", left), "not chosen")
 
     def _summed_row(self, kernels: Sequence[ProgramKernel], cells: tuple[Words, ...], name: str | None) -> OperatorRow:
-        alone_ns, style, rows = sum(map(self._alone, kernels)), _style(kernels), self._opened_rows(kernels)
-        return OperatorRow(cells, alone_ns, style, mark_of("operator", name), style, rows=rows)
-
-    def _alone(self, kernel: ProgramKernel) -> float:
-        return kernel.wall_ns or 0.0 if self._whole.parts.wall_ns else float(kernel.time_ns)
+        share, style, rows = sum(one.share or 0.0 for one in kernels), _style(kernels), self._opened_rows(kernels)
+        return OperatorRow(cells, share, style, mark_of("operator", name), style, rows=rows)
 
     def _opened_rows(self, kernels: Sequence[ProgramKernel]) -> tuple[OperatorRow, ...]:
         return tuple(self._operator_row(one) for one in kernels if id(one) in self._listed)
 
     def _operator_row(self, kernel: ProgramKernel) -> OperatorRow:
         cells = kernel_cells(kernel, self._names[kernel.name], 1.0)
-        # The bar, the share and the operator stand elsewhere.
-        cells = tuple(words for place, words in enumerate(cells) if place not in {1, 3, _OPERATOR})
+        elsewhere = {PLACES[head] for head in ("on one scale", OF_WALL, "operator")}
+        cells = tuple(words for place, words in enumerate(cells) if place not in elsewhere)
         mark, kind = mark_of(*kernel.identity), kernel.shown_class
-        alone_ns = None if kernel.is_communication else self._alone(kernel)
-        return OperatorRow(cells, alone_ns, kind, mark, kind, self._streams.get(mark, ()), self._ranks.get(mark, ()))
+        return OperatorRow(
+            cells, kernel.share, kind, mark, kind, self._streams.get(mark, ()), self._ranks.get(mark, ())
+        )
 
 
 def _ranks(whole: Joined) -> dict[str, tuple[str, ...]]:
@@ -167,14 +160,14 @@ def _copies_and_graphs(whole: Joined) -> Iterator[OperatorRow]:
     """Yield copies and graphs, where they take time that nothing else does."""
     parts = whole.parts
     if parts.copies_ns:
-        cells = _short_cells("copies", sum(one.time_ns for one in whole.copies), sum(one.count for one in whole.copies))
-        yield OperatorRow(cells, parts.copies_ns, rows=tuple(map(_copies, whole.copies[:_CAUSES])))
-    for name, time_ns in (
-        ("graphs, kernels not recorded", parts.graphs_ns),
-        ("graphs of which nothing was recorded", parts.unknown_ns),
-    ):
-        if time_ns:
-            yield OperatorRow(_short_cells(name, time_ns), time_ns, mark=mark_of(name), bound="graphs")
+        time_ns, amount = (sum(getattr(one, name) for one in whole.copies) for name in ("time_ns", "count"))
+        cells = _exposed_cells("copies", parts.copies_ns, time_ns, amount)
+        yield OperatorRow(cells, whole.share("copies"), rows=tuple(map(_copies, whole.copies[:_CAUSES])))
+    graphs: tuple[Subject, ...] = ("graphs", "unknown")
+    for subject in graphs:
+        if time_ns := parts.of(subject):
+            name = PART_NAMES[subject]
+            yield OperatorRow(_short_cells(name, time_ns), whole.share(subject), mark=mark_of(name), bound="graphs")
 
 
 def _copies(copies: Copies) -> OperatorRow:
@@ -190,15 +183,16 @@ def _copies(copies: Copies) -> OperatorRow:
 def _idle(whole: Joined) -> Iterator[OperatorRow]:
     """Yield idle time by what the host did, which opens to where it did that."""
     for kind, time_ns in whole.parts.idle_by_kind.items():
-        causes = [one for one in whole.idle if one.kind == kind]
+        causes = [one for one in whole.idle if one.cause.kind == kind]
         rows = tuple(_idle_row(kind, place, one) for place, one in enumerate(causes[:_CAUSES]))
         cells = _short_cells(f"idle: {IDLE_BECAUSE[kind]}", time_ns, sum(one.count for one in causes))
-        yield OperatorRow(cells, time_ns, rows=rows, mark=f"idle-{kind}", bound="idle")
+        share = time_ns / whole.parts.wall_ns
+        yield OperatorRow(cells, share, rows=rows, mark=f"idle-{kind}", bound="idle")
 
 
 def _idle_row(kind: IdleKind, place: int, idle: Idle) -> OperatorRow:
-    cells = _short_cells(idle_place(idle), idle.gap_ns, idle.count, where=cut(idle.call or ""))
-    return OperatorRow(cells, idle.gap_ns, mark=f"idle-{kind}-{place}", bound="idle")
+    cells = _short_cells(idle_place(idle.cause), idle.gap_ns, idle.count, where=cut(idle.cause.call or ""))
+    return OperatorRow(cells, idle.share, mark=f"idle-{kind}-{place}", bound="idle")
 
 
 def _style(kernels: Sequence[ProgramKernel]) -> Style:
@@ -210,8 +204,11 @@ def _style(kernels: Sequence[ProgramKernel]) -> Style:
 
 
 def _group_cells(group: RowGroup, name: Words) -> tuple[Words, ...]:
-    known = group.floor_time_ns / group.time_ns if group.time_ns else 0.0
-    of = f" (of {percent(known)})" if group.floor_ns is not None and group.floor_time_ns < group.time_ns else ""
+    of = (
+        f" (of {duration(group.floor_time_ns)})"
+        if group.floor_ns is not None and group.floor_time_ns < group.time_ns
+        else ""
+    )
     floor, gain = duration(group.floor_ns) + of, duration(group.gain_ns)
     return (name, duration(group.time_ns), f"{group.count:,}", "", floor, gain, *[""] * 6)
 
@@ -225,26 +222,28 @@ def _short_cells(
     return (name, duration(time_ns), number, "", "", "", "", from_where, "", "", moved, "")
 
 
+def _exposed_cells(of: Subject, exposed_ns: int, time_ns: int, amount: int) -> tuple[Words, ...]:
+    """Write the exposed time, which the share is of, and the time in all where kernels hide some of it."""
+    in_all = "" if time_ns == exposed_ns else f" ({duration(time_ns)} in all)"
+    return _short_cells(PART_NAMES[of] + in_all, exposed_ns, amount)
+
+
 def _sums(name: Words, kernels: Sequence[ProgramKernel]) -> tuple[Words, ...]:
     return _short_cells(name, sum(one.time_ns for one in kernels), sum(one.count for one in kernels))
 
 
-def _cells_with_bar(row: OperatorRow, whole_ns: float, longest_ns: float) -> tuple[Words, ...]:
-    bar = Span(f"{(row.alone_ns or 0.0) / longest_ns:.4f}", row.style)
-    share = "" if row.alone_ns is None or not whole_ns else percent(row.alone_ns / whole_ns)
-    return row.cells[0], bar, row.cells[1], share, *row.cells[2:]
+def _cells_with_bar(row: OperatorRow, most: float) -> tuple[Words, ...]:
+    bar = Span(f"{(row.share or 0.0) / most:.4f}", row.style)
+    return *row.cells[:2], "" if row.share is None else percent(row.share), bar, *row.cells[2:]
 
 
-def _kernel_columns(*, has_times: bool, has_counters: bool) -> Iterator[Column]:
+def _operator_columns(whole: Joined) -> Iterator[Column]:
     """Yield the columns of a kernel but its operator, each with what its head means."""
-    heads = {"share": "of the program"} if has_times else {}
-    about = column_heads()["analyze TRACE"]
-    for column in COLUMNS:
+    about = {**column_heads()["analyze TRACE"], "kernel": ""}
+    for column in kernel_columns(whole):
         if column.heading != "operator":
-            head = heads.get(column.heading, column.heading)
-            shown = CLASS if column.heading == "class" and has_counters else column
-            shown = shown._replace(heading="operator, kernel" if head == "kernel" else head)
-            yield shown._replace(about=column.about or ("" if head == "kernel" else about.get(head, "")))
+            head = "operator, kernel" if column.heading == "kernel" else column.heading
+            yield column._replace(heading=head, about=column.about or about.get(column.heading, ""))
 
 
 def _row_item(row: OperatorRow) -> dict[str, Any]:

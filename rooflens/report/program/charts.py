@@ -12,6 +12,8 @@ from rooflens.model.program.kernels import ProgramKernel
 from rooflens.model.program.ranks import Joined
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
 from rooflens.report.document import Below, Chart, Fact, Opportunities, Opportunity, Words
+from rooflens.report.program.kernel_rows import listed_kernels
+from rooflens.report.program.words import share_head
 
 KNOWN_SHOWN, OPEN_SHOWN = 8, 4
 """Rows of the list with something to win, and of those whose that is not known."""
@@ -23,7 +25,7 @@ _CHART_NAME_WIDTH = 60
 
 
 def opportunities(
-    kernels: Sequence[ProgramKernel],
+    whole: Joined,
     names: Mapping[str, str],
     move_of: Callable[[ProgramKernel], Words],
     where_of: Callable[[ProgramKernel], str],
@@ -31,13 +33,13 @@ def opportunities(
     """List what to look at first: what can be won, then what is not known yet; None if there is neither.
 
     Args:
-        kernels: In the one order.
+        whole: The timelines.
         names: Short names.
         move_of: Says the first move of a kernel.
         where_of: Says where it is launched.
     """
-    known = [one for one in kernels if one.by in {"gain", "limit"}]
-    unknown = [one for one in kernels if one.by == "time"]
+    head = share_head(whole)
+    known, unknown, _ = listed_kernels(whole)
     shown = known[: KNOWN_SHOWN if unknown else KNOWN_SHOWN + OPEN_SHOWN]
     listed = [*shown, *unknown[: KNOWN_SHOWN + OPEN_SHOWN - len(shown)]]
     if not listed:
@@ -52,7 +54,7 @@ def opportunities(
             won=(one.gain_ns or 0.0) / one.time_ns if one.time_ns else 0.0,
             move=move_of(one),
             where=cut_middle(where_of(one), 2 * _CHART_NAME_WIDTH),
-            why=tuple(map(Fact, _why(one))),
+            why=tuple(map(Fact, _why(one, head))),
             rank=place + 1,
             divider="No known floor, by time" if place == len(shown) else "",
         )
@@ -72,11 +74,11 @@ def _figure(kernel: ProgramKernel) -> str:
     return f"{duration(kernel.time_ns)} -> {'about' if kernel.by == 'gain' else 'at best'} {after}"
 
 
-def _why(kernel: ProgramKernel) -> Iterator[str]:
+def _why(kernel: ProgramKernel, head: str) -> Iterator[str]:
     yield "not profiled" if kernel.measured is None else kernel.shown_class
-    yield f"x{kernel.count:,}, {percent(kernel.share)} of the kernels' time"
-    if kernel.floor_cold_ns:
-        yield f"{factor(kernel.time_ns / kernel.floor_cold_ns)} its floor, which is {kernel.limited_by}"
+    yield f"x{kernel.count:,}, {percent(kernel.share)} {head}"
+    if kernel.floor_ns:
+        yield f"{factor(kernel.time_ns / kernel.floor_ns)} its {kernel.limited_by} floor"
     if kernel.operator:
         yield cut_middle(kernel.operator, _CHART_NAME_WIDTH)
 

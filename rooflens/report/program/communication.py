@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rooflens.format import MISSING, count, duration, factor, percent, si
+from rooflens.format import MISSING, count, duration, factor, si
 from rooflens.model.program.communication import CollectiveLaunches
 from rooflens.model.program.ranks import Joined, Late
 from rooflens.report.document import Block, Column, Paragraph, Span, Table, Words, code, paragraph
-from rooflens.report.program.words import cut, file_name
+from rooflens.report.program.words import cut, file_name, heads_note
 
 _COLLECTIVES_ON_PAGE = 200
 """Collectives that a page lists."""
 
 _MOSTLY = 0.8
 """From this part on, lateness is that of the first collectives."""
-
-_NOTE = (
-    "size and bus bandwidth: as nccl-tests count them, of the median launch, beside what the link can send each way; "
-    "best: the shortest launch, which waits least for other ranks; exposed: no kernel runs that does not communicate"
-)
-
-_RANKS_NOTE = (
-    "kernels: those that do not communicate; waits: for the last rank, in collectives; late: after the median of the "
-    "other ranks. Ranks are aligned by the ends of their collectives, so that their clocks do not matter"
-)
 
 _COLLECTIVE_COLUMNS = (
     Column("collective", fit="name", least=10, most=30),
@@ -78,7 +68,7 @@ def communication_blocks(whole: Joined, top: int) -> Iterator[Block]:
         rest=" with less exposed time",
     ).without_empty()
     time_ns, exposed_ns = sum(one.time_ns for one in found), sum(one.exposed_ns or 0 for one in found)
-    lines: list[Words] = [f"{duration(exposed_ns)} of {duration(time_ns)} exposed ({percent(exposed_ns / time_ns)})."]
+    lines: list[Words] = [f"{duration(exposed_ns)} of {duration(time_ns)} exposed."]
     waiting = next((one for one in rows if one.is_waiting and one.exposed_ns), None)
     if waiting is not None:
         name, _, _ = collective_words(waiting).partition(":")
@@ -86,7 +76,7 @@ def communication_blocks(whole: Joined, top: int) -> Iterator[Block]:
         cause = "and so waits for a late rank" if len(whole.ranks) > 1 else "and so may wait for another rank"
         lines.append(f"{name}: the median launch takes {much} the shortest, {cause}.")
     yield paragraph(*lines)
-    notes = [_NOTE]
+    notes = [heads_note("size", "bus", "best", "link", "exposed")]
     if any(one.are_gpus_assumed for one in rows):
         notes.append("GPUs: the trace does not say how many take part, so all ranks are assumed to")
     yield Paragraph(tuple(notes), "note")
@@ -116,7 +106,7 @@ def ranks_blocks(whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
     columns = (
         Column("trace", fit="name", least=12, most=40),
         Column("rank", right=True, worth=6),
-        Column("kernels", right=True, worth=9),
+        Column("compute", right=True, worth=9),
         Column("idle", right=True, worth=8),
         Column("exposed", right=True, worth=7),
         Column("hidden", right=True, worth=5),
@@ -146,7 +136,8 @@ def ranks_blocks(whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
     if whole.waited_for is not None:
         yield paragraph(*late_lines(whole.waited_for, whole, names))
     if any(one.compared for one in whole.ranks):
-        yield Paragraph((_RANKS_NOTE,), "note")
+        aligned = "ranks are aligned by the ends of their collectives, so that their clocks do not matter"
+        yield Paragraph((heads_note("compute", "waits", "late"), aligned), "note")
     elif any(one.exposed_ns for one in whole.ranks):
         yield Paragraph(("no collectives of these ranks agree in number and kind, so that none were compared",), "note")
 

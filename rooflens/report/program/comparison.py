@@ -65,11 +65,11 @@ _CELL_WIDTH = 300
 _HOW = (
     (
         "Times are means over the steps of a timeline, and over ranks where there are several. A step begins with the "
-        "first kernel that the host launched in it, and ends where the next begins. Rows add up to it: kernels count "
-        "with the full time of their launches, and what overlaps is taken off in a row of its own; communication and "
-        "copies count only where no other kernel runs; idle is the rest. A change is beyond noise if the ranges "
-        "of both sides do not meet, each of up to five groups of consecutive steps, and the medians differ by more "
-        "than the threshold."
+        "first kernel that the host launched in it, and ends where the next begins. Rows add up to it: compute "
+        "kernels count with the full time of their launches, and what overlaps is taken off in a row of its own; "
+        "communication and copies are exposed where no compute kernel runs; idle is the rest. A change is beyond noise "
+        "if the ranges of both sides do not meet, each of up to five groups of consecutive steps, and the medians "
+        "differ by more than the threshold."
     ),
     (
         "Kernels are matched within their operator, or within their function where a side names no operators: the same "
@@ -192,13 +192,13 @@ def _comparison_facts(comparison: ProgramComparison) -> Iterator[Words]:
         else f"{_steps_words(base)} before, {_steps_words(head)} after"
     )
     launches = _before_and_after(f"{base.launches:,.0f}", f"{head.launches:,.0f}")
-    yield f"{steps}; {launches} launches{' a step' if comparison.is_per_step else ''}"
+    yield f"{steps}; {launches} kernel launches{' a step' if comparison.is_per_step else ''}, communication too"
     before, after = (percent(share) for share in comparison.common)
     way = "operators" if any(one.operator for one in comparison.kernels) else "kernels"
-    yield f"in {way} that both have: {before} of the kernels' time before, {after} after"
+    yield f"in {way} that both have: {before} of the compute kernels' time before, {after} after"
     if any(round(one) for one in comparison.hidden_ns):
         times = " -> ".join(duration(max(0.0, one)) for one in comparison.hidden_ns)
-        yield f"communication hidden by other kernels, in no row: {times}"
+        yield f"communication hidden by compute kernels, in no row: {times}"
 
 
 def _gpus_words(comparison: ProgramComparison) -> str:
@@ -227,7 +227,7 @@ def _changes(comparison: ProgramComparison) -> Table:
         Column("change", fit="end", least=12, worth=8),
         Column("launches", right=True, worth=SPARE + 1),
         Column("floor", right=True, worth=SPARE + 2),
-        Column("share", right=True, worth=SPARE),
+        Column(f"of the {of}", right=True, worth=SPARE),
         Column("beyond noise", page=True),
     )
     rows: list[tuple[Words, ...]] = [_change_row(one, comparison) for one in comparison.changes]
@@ -440,7 +440,7 @@ def _filtered_table(comparison: ProgramComparison, names: Mapping[str, str]) -> 
         add((*cells, "", "", ""), _change_kind(change), "" if kernels else mark_of(change.what, change.name))
         for one in kernels:
             mark = " ".join(dict.fromkeys(mark_of(*row.identity) for row in one.rows))
-            add(_kernel_row(one, names, heads), _change_kind(one), mark, place)
+            add(_kernel_row(one, names, heads, unit(comparison)), _change_kind(one), mark, place)
     table = Table(
         columns,
         tuple(rows),
@@ -461,7 +461,7 @@ def _change_kind(change: RowChange | MatchedKernels) -> str:
     return "slower" if change.lost_ns > 0 else "faster" if change.lost_ns < 0 else "same"
 
 
-def _kernel_row(change: MatchedKernels, names: Mapping[str, str], heads: Sequence[str]) -> tuple[Words, ...]:
+def _kernel_row(change: MatchedKernels, names: Mapping[str, str], heads: Sequence[str], of: str) -> tuple[Words, ...]:
     """Write the cells of a kernel below those columns, and how it was matched."""
     was = (
         (" was ", code(_cut_cell(names[change.was]))) if change.was and names[change.was] != names[change.name] else ()
@@ -480,7 +480,7 @@ def _kernel_row(change: MatchedKernels, names: Mapping[str, str], heads: Sequenc
         "floor": _before_and_after(
             *(duration(side.floor_ns) if side and side.floor_ns is not None else "" for side in sides)
         ),
-        "share": percent(shown.share) if shown and shown.share else "",
+        f"of the {of}": percent(shown.share) if shown and shown.share else "",
     }
     also: tuple[Words, ...] = (change.how, (*shape, *was_shape) or "", code(_cut_cell(where)) if where else "")
     return (*(cells.get(head, "") for head in heads), *also)

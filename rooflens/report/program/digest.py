@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from rooflens.model.program.program import Program
 from rooflens.report.document import Block, Column, Document, Table
 from rooflens.report.program.document import SHOWN, traces_document
+from rooflens.report.program.words import SHARES
 from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS
 from rooflens.report.writers.markdown import to_markdown
 
-_DIGEST_COLUMNS = ("kernel", "time", "share", "launches", "floor", "to win", "operator", "shape", "from", "first move")
+_DIGEST_COLUMNS = {"kernel", "time", *SHARES, "launches", "floor", "to win", "operator", "shape", "from", "first move"}
 
 
 def digest(programs: Sequence[Program], max_tokens: int | None = None, most_rows: int | None = None) -> str:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from rooflens.errors import UnknownNameError
 from rooflens.format import MISSING, count, duration, percent, quantity
 from rooflens.model.keys import short_names
+from rooflens.model.program.grouping import unknown_operators
 from rooflens.model.program.kernels import ProgramKernel
 from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined, joined
@@ -39,12 +40,12 @@ from rooflens.report.program.communication import communication_blocks, ranks_bl
 from rooflens.report.program.fusion import fusion_blocks
 from rooflens.report.program.grouping import groups_table, modules_on_page
 from rooflens.report.program.idle import idle_blocks
-from rooflens.report.program.kernel_rows import CLASS, COLUMNS, from_words, kernel_cells, move_words
+from rooflens.report.program.kernel_rows import from_words, kernel_cells, kernel_columns, listed_kernels, move_words
 from rooflens.report.program.lane import lanes_block, sides_of_ranks
 from rooflens.report.program.next_steps import next_blocks
 from rooflens.report.program.parts import headline_of, parts_line, steps_line
 from rooflens.report.program.totals import beside_kernels
-from rooflens.report.program.words import LEAST_PART, cut, file_name, without_step
+from rooflens.report.program.words import LEAST_PART, SHARES, cut, file_name, heads_note, share_head, without_step
 
 if TYPE_CHECKING:
     from rooflens.model.catalogue import Key
@@ -64,22 +65,25 @@ _NO_GPU = "GPU not named (`--gpu NAME` names it)"
 _WON = 3
 """Operators that the answer names."""
 
+_KINDS: Mapping[str, bool] = {"compute kernel": False, "communication kernel": True}
+"""What kernels are counted apart: whether they wait for other GPUs."""
+
 _HOW = (
     "A floor is the least time by FLOPs and bytes that the sizes of an operator state, at the peaks of the GPU's "
-    "datasheet: cold caches; `warm` where operands and result fit in L2, `partly` where some must have been there. "
-    "What can be won counts from cold caches, and from 5 \u00b5s a launch; of kernels that a report beside the trace "
-    "holds it is what their best move wins, or what lies above their limit. Shares are of the time of all kernels. "
+    "datasheet, from cold caches. A kernel that took less found operands in L2: then it is the floor from a `warm` "
+    "cache, or from one that held them `partly`. What can be won counts from the floor, and from 5 \u00b5s a launch; "
+    "of kernels that a report beside the trace holds it is what their best move wins, or what lies above their limit. "
     "The class of a kernel that no report holds is open, because nothing was counted inside it."
 )
 
-_NOTE = (
-    "share: of the time of all kernels; floor: by the sizes of the operator, cold caches unless it says warm; to win: "
-    "time above the cold floor and 5 \u00b5s a launch; a class is open until the kernel is profiled"
-)
-
-_MEASURED = "to win, where a report holds the kernel: what its best move wins, else what lies above its limit"
-
-_OF_HEADS = {"on one scale": "share", "from": "module", "class": "bound", "bytes": "moved_bytes", "to win": "gain_ns"}
+_OF_HEADS = {
+    "on one scale": "share",
+    **dict.fromkeys(SHARES, "share"),
+    "from": "module",
+    "class": "bound",
+    "bytes": "moved_bytes",
+    "to win": "gain_ns",
+}
 """Heads of the table whose cell is made of several keys, or that have another name -> the one asked for."""
 
 
@@ -88,7 +92,7 @@ class _List(Struct, frozen=True):
 
     title: str
     rest: str
-    kernels: tuple[ProgramKernel, ...]
+    kernels: list[ProgramKernel]
 
 
 def traces_document(
@@ -158,8 +162,8 @@ def _document_blocks(
         yield from next_blocks(whole)
     if notes := _notes(programs):
         yield Paragraph(tuple(f"note: {note}" for note in notes), "note")
-    if legend := [*_legend(whole.kernels[:_KERNELS_ON_PAGE])]:
-        yield Paragraph(tuple(legend), "note")
+    if whole.every:
+        yield Paragraph(tuple(_legend(whole)), "note")
     if not brief:
         yield Columns(((Folded("How to read it", (paragraph(_HOW),)),),))
 
@@ -172,7 +176,7 @@ def _kernels_blocks(
     if by is not None:
         yield groups_table(whole, by, names, top)
     else:
-        tables = tuple(_kernels_table(part, top, names, keys) for part in _lists(whole))
+        tables = tuple(_kernels_table(whole, part, (top, keys), names) for part in _lists(whole))
         if brief:
             yield from tables
         else:
@@ -190,7 +194,7 @@ def _page_blocks(whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
     yield from lanes_block(sides, names, f"Not drawn: {count(others, 'trace')}." if sides and others else "")
     yield from by_operator(whole, names, sides)
     beside = (
-        charts.opportunities(whole.kernels, names, move_words, from_words),
+        charts.opportunities(whole, names, move_words, from_words),
         charts.roofline(whole, names),
     )
     if any(beside):
@@ -206,7 +210,7 @@ def _answer(whole: Joined) -> Iterator[Words]:
             yield line
     else:
         yield from _communication(whole)
-    known = [one for one in whole.kernels if one.gain_ns and one.by in {"gain", "limit"}]
+    known = listed_kernels(whole).known
     won_ns = sum(one.gain_ns or 0.0 for one in known)
     if known and won_ns >= LEAST_PART * whole.time_ns:
         yield _won_of_operators(known, won_ns)
@@ -225,7 +229,7 @@ def _communication(whole: Joined) -> Iterator[Words]:
     """Say how long communication takes where nothing tells what ran beside it."""
     time_ns = sum(one.communication.time_ns for one in whole.programs if one.communication)
     if whole.time_ns and time_ns >= LEAST_PART * whole.time_ns:
-        yield f"Communication takes {percent(time_ns / whole.time_ns)} of the kernels' time, {duration(time_ns)}."
+        yield f"Communication takes {percent(time_ns / whole.time_ns)} of the kernel time, {duration(time_ns)}."
 
 
 def _won_of_operators(kernels: Sequence[ProgramKernel], won_ns: float) -> tuple[str | Span, ...]:
@@ -249,25 +253,25 @@ def _won_of_operators(kernels: Sequence[ProgramKernel], won_ns: float) -> tuple[
 def _program_facts(whole: Joined) -> Iterator[Words]:
     """Say what was recorded, and which part of it is shown."""
     gpus = dict.fromkeys(program.gpu or _NO_GPU for program in whole.programs)
-    functions = len({one.name for one in whole.every})
-    launches = sum(program.launches for program in whole.programs)
     overlap_ns = sum(program.unprofiled.overlap_ns or 0 for program in whole.programs)
-    overlap = ", those that run at once counted in full" if overlap_ns >= LEAST_PART * whole.time_ns else ""
+    overlap = "; those that run at once count in full" if overlap_ns >= LEAST_PART * whole.time_ns else ""
     several = f"{count(len(whole.programs), 'trace')}, " if len(whole.programs) > 1 else ""
-    yield (
-        f"{', '.join(gpus)}: {several}{count(functions, 'kernel')}, {count(launches, 'launch')}, "
-        f"{duration(whole.time_ns)} of kernel time{overlap}."
-    )
+    kinds = {noun: [one for one in whole.every if one.is_communication is waits] for noun, waits in _KINDS.items()}
+    counted = [
+        f"{count(len({one.name for one in rows}), noun)} in {count(sum(one.count for one in rows), 'launch')}, "
+        f"{duration(sum(one.time_ns for one in rows))}"
+        for noun, rows in kinds.items()
+        if rows
+    ]
+    yield f"{', '.join(gpus)}: {several}{'; '.join(counted)}{overlap}."
     if len(whole.kernels) < len(whole.every):
-        share = percent(sum(one.share for one in whole.kernels))
-        yield f"Shown: {len(whole.kernels):,} of {count(len(whole.every), 'row')}, {share} of that time."
+        share = percent(sum(one.share or 0.0 for one in whole.kernels))
+        yield f"Shown: {len(whole.kernels):,} of {count(len(whole.every), 'row')}, {share} {share_head(whole)}."
 
 
 def _lists(whole: Joined) -> Iterator[_List]:
-    """Part the one list: what can be won, then what is not known yet, so that neither hides the other."""
-    known = tuple(one for one in whole.kernels if one.by in {"gain", "limit"})
-    unknown = tuple(one for one in whole.kernels if one.by == "time")
-    rest = tuple(one for one in whole.kernels if one.by in {"communication", "floor"})
+    """Title the parts of the one list."""
+    known, unknown, rest = listed_kernels(whole)
     if known:
         yield _List("To win, most first", " with less to win", known)
     if unknown:
@@ -276,15 +280,14 @@ def _lists(whole: Joined) -> Iterator[_List]:
         yield _List("Nothing to win that is known, by time", " with less time", rest)
 
 
-def _kernels_table(part: _List, top: int, names: Mapping[str, str], keys: Mapping[str, Key]) -> Table:
+def _kernels_table(whole: Joined, part: _List, how: tuple[int, Mapping[str, Key]], names: Mapping[str, str]) -> Table:
     kernels, title, amount = part.kernels[:_KERNELS_ON_PAGE], part.title, len(part.kernels)
+    (top, keys), columns = how, kernel_columns(whole)
     if keys:
-        columns = (COLUMNS[0], *starmap(_chosen_column, keys.items()))
+        columns = (columns[0], *starmap(_chosen_column, keys.items()))
         cells = tuple((code(names[one.name]), *(_chosen_cell(key, one) for key in keys.values())) for one in kernels)
         return Table(columns, cells, title, shown=top, amount=amount, rest=part.rest)
-    has_counters = any(one.measured is not None for one in kernels)
-    columns = tuple(CLASS if has_counters and column.heading == "class" else column for column in COLUMNS)
-    longest = max((one.share for one in kernels), default=0.0) or 1.0
+    longest = max((one.share or 0.0 for one in kernels), default=0.0) or 1.0
     rows = tuple(kernel_cells(one, names[one.name], longest) for one in kernels)
     table = Table(columns, rows, title, shown=top, amount=amount, rest=part.rest)
     return table.without_empty(MISSING)
@@ -329,24 +332,16 @@ def _elsewhere(whole: Joined) -> Iterator[Block]:
     lines: list[Words] = []
     at_floor = [one for one in whole.kernels if one.by == "floor"]
     if at_floor:
-        share = percent(sum(one.share for one in at_floor))
+        share = f"{percent(sum(one.share or 0.0 for one in at_floor))} {share_head(whole)}"
         lines.append(f"Nothing to win in {count(len(at_floor), 'row')} at the floor or as short as a launch: {share}.")
-    if any(one.floor_ns is not None for one in whole.every):
-        times: Counter[str | None] = Counter()
-        for program in whole.programs:
-            for unknown in program.unknown:
-                times[unknown.operator] += unknown.time_ns
-        if times:
-            operators: list[Words] = [
-                _operator_words(name, time_ns / (whole.time_ns or 1)) for name, time_ns in times.most_common()
-            ]
-            lines.append(("No floor is known of ", *few(operators, _OPERATORS_NAMED), "."))
+    unknown = unknown_operators(whole.every)
+    if unknown and any(one.floor_ns is not None for one in whole.every):
+        operators: list[Words] = [
+            (code(cut(one.name)) if one.name else "kernels without an operator", f" ({percent(one.share)})")
+            for one in unknown
+        ]
+        lines.append(("No floor is known of ", *few(operators, _OPERATORS_NAMED), "."))
     yield paragraph(*lines)
-
-
-def _operator_words(operator: str | None, share: float) -> Words:
-    label = code(cut(operator)) if operator else Span("kernels without an operator")
-    return label, f" ({percent(share)})"
 
 
 def _stretches(programs: Sequence[Program], names: Mapping[str, str]) -> Iterator[Block]:
@@ -395,8 +390,7 @@ def _more(amount: int) -> str:
     return f" and {amount} more" if amount else ""
 
 
-def _legend(kernels: Sequence[ProgramKernel]) -> Iterator[Words]:
-    if any(one.floor_ns is not None for one in kernels):
-        yield _NOTE
-    if any(one.measured is not None for one in kernels):
-        yield _MEASURED
+def _legend(whole: Joined) -> Iterator[Words]:
+    yield heads_note(share_head(whole))
+    if any(one.floor_ns is not None for one in whole.kernels):
+        yield heads_note("floor", "to win", "class")

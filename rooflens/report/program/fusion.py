@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rooflens.format import count, cut_middle, duration, percent, si
-from rooflens.model.program.fusion import Fusion
+from rooflens.model.program.fusion import LEAST_SHARE, Fusion
 from rooflens.model.program.program import Program
-from rooflens.report.document import Block, Column, Folded, Heading, OnPage, Paragraph, Table, Words, bullets, code
+from rooflens.report.document import (
+    Block,
+    Column,
+    Folded,
+    Heading,
+    OnPage,
+    Paragraph,
+    Table,
+    Words,
+    bullets,
+    code,
+    paragraph,
+)
 
 _SHOWN = 3
 _FUSIONS_ON_PAGE = 100
 _CELL_WIDTH = 300
-_LEAST_SHARE = 0.001
-"""Fusions that save less of the program are no part of a terminal's answer."""
-
 _ASSUMED = (
     "fusing: by sizes and types alone, as a trace holds no addresses; that no other call reads the tensor between them "
     "is assumed, unless it says kept. `rooflens about fusion`"
@@ -24,20 +33,27 @@ _ASSUMED = (
 def fusion_blocks(programs: Sequence[Program]) -> Iterator[Block]:
     """Say which operators could be one kernel, most to save first: a few in texts, all on pages."""
     found = sorted((one for program in programs for one in program.fusions), key=lambda one: -one.saved_ns)
-    if not found:
-        return
-    if worth := [one for one in found if one.share >= _LEAST_SHARE][:_SHOWN]:
+    if found:
         yield Heading("Could be fused", 3)
-        yield bullets([_fusion_words(one) for one in worth])
+        table = OnPage((Folded("Operators that could be fused", (_fusions_table(found),)),))
+        yield bullets([_fusion_words(one) for one in found[:_SHOWN]])
+        yield table
+    minor = sum(program.minor_fusions.count for program in programs)
+    if minor:
+        saved = duration(sum(program.minor_fusions.saved_ns for program in programs))
+        yield paragraph(
+            f"Left out: {count(minor, 'pair')} of operators whose fusion saves less than {percent(LEAST_SHARE)} of the "
+            f"wall time each, {saved} in all."
+        )
+    if found:
         yield Paragraph((_ASSUMED,), "note")
-    yield OnPage((Folded("Operators that could be fused", (_fusions_table(found),)),))
 
 
 def _fusion_words(fusion: Fusion) -> Words:
     where = f" in {cut_middle(fusion.module, _CELL_WIDTH)}" if fusion.module else ""
     kept = ", the tensor is kept" if fusion.is_kept else ""
     memory = "L2" if fusion.fits_l2 else "DRAM"
-    saved = f"{duration(fusion.saved_ns)} of {duration(fusion.time_ns)}, {percent(fusion.share)} of the program"
+    saved = f"{duration(fusion.saved_ns)} of {duration(fusion.time_ns)}, {percent(fusion.share)} of the wall time"
     return (
         code(cut_middle(fusion.first, _CELL_WIDTH)),
         " and ",
@@ -61,7 +77,7 @@ def _fusions_table(fusions: Sequence[Fusion]) -> Table:
         Column("from", worth=6),
         Column("time saved", right=True),
         Column("of", right=True),
-        Column("share", right=True),
+        Column("of wall", right=True),
         Column("tensor after", worth=5),
         Column("module", fit="end", least=10, worth=5),
     )

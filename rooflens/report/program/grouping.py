@@ -8,7 +8,7 @@ from rooflens.format import cut_middle, duration, percent
 from rooflens.model.program.grouping import GroupedBy, GroupMember, RowGroup, grouped
 from rooflens.model.program.ranks import Joined
 from rooflens.report.document import SPARE, Column, Folded, OnPage, Span, Table, Words, code, few
-from rooflens.report.program.words import FLOOR
+from rooflens.report.program.words import FLOOR, share_head
 
 _CELL_WIDTH = 300
 _KERNELS = 2
@@ -37,15 +37,15 @@ def groups_table(whole: Joined, by: GroupedBy, names: Mapping[str, str], top: in
         names: Short names of kernels.
         top: Groups that a terminal and Markdown show; 0 for all.
     """
-    groups = grouped(whole.kernels, by, whole.time_ns)
+    groups = grouped(whole.kernels, by)
     last = "operators" if by == "kernel" else "kernels"
     columns = (
         Column(by, fit="name", least=20, most=48),
         Column("time", right=True, worth=9),
-        Column("share", right=True, worth=8),
+        Column(share_head(whole), right=True, worth=8),
         Column("launches", right=True, worth=6),
         Column("floor", right=True, worth=8, about=FLOOR),
-        Column("known", right=True, worth=SPARE + 1),
+        Column("with floor", right=True, worth=SPARE + 1, about="time of the launches whose floor is known"),
         Column("to win", right=True, worth=9),
         Column(last, fit="end", least=20, worth=7),
     )
@@ -61,14 +61,13 @@ def modules_on_page(whole: Joined, names: Mapping[str, str]) -> Iterator[OnPage]
 
 def _group_row(group: RowGroup, by: GroupedBy, names: Mapping[str, str]) -> tuple[Words, ...]:
     name = None if group.name is None else cut_middle(names.get(group.name, group.name), _CELL_WIDTH)
-    known = group.floor_time_ns / group.time_ns if group.time_ns else 0.0
     return (
         Span(_UNKNOWN[by], "dim") if name is None else code(name),
         duration(group.time_ns),
-        percent(group.share),
+        "" if group.share is None else percent(group.share),
         f"{group.count:,}",
         duration(group.floor_ns),
-        percent(known) if group.floor_ns is not None else "",
+        duration(group.floor_time_ns) if group.floor_ns is not None else "",
         "communication" if group.is_communication else duration(group.gain_ns),
         few(_insides(group.rows, by, names), _KERNELS),
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rooflens.format import cut_name, duration, percent, plain_name
-from rooflens.model.program.idle import LAUNCH_GAP_NS, Gap, Idle, IdleKind
+from rooflens.model.program.idle import LAUNCH_GAP_NS, Gap, IdleCause, IdleKind
 from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined
 from rooflens.report.document import Block, Column, Folded, OnPage, Paragraph, Span, Table, Words, code
-from rooflens.report.program.words import LEAST_PART, cut, file_name, without_step
+from rooflens.report.program.words import LEAST_PART, OF_WALL, cut, file_name, heads_note, without_step
 
 _IDLE_NAME_WIDTH = 60
 
@@ -43,7 +43,7 @@ _IDLE_COLUMNS = (
     Column("before", fit="end", least=12, worth=5),
     Column("gaps", right=True, worth=6),
     Column("time", right=True, worth=9),
-    Column("share", right=True, worth=9),
+    Column(OF_WALL, right=True, worth=9),
     Column("longest", right=True, worth=4),
 )
 
@@ -55,11 +55,6 @@ _GAP_COLUMNS = (
     Column("before", fit="end", least=12, worth=8),
     Column("the host", fit="wrap", least=18, most=24, worth=9),
     Column("meanwhile in", fit="end", least=14, worth=7),
-)
-
-_GAPS_NOTE = (
-    "meanwhile in: what the thread that launches had open for half of the gap or more, which is the reason for the gap "
-    "unless that thread had launched already"
 )
 
 _NOTHING_RECORDED = "nothing recorded"
@@ -75,7 +70,7 @@ def idle_blocks(whole: Joined, top: int) -> Iterator[Block]:
         rows = tuple(_gap_row(program, one, is_named=has_several) for program, one in gaps[:_GAPS_ON_PAGE])
         shown, rest = min(top, _GAPS), " no longer than these"
         yield Table(_GAP_COLUMNS, rows, "Longest gaps", shown=shown, amount=len(rows), rest=rest).without_empty()
-        yield Paragraph((_GAPS_NOTE,), "note")
+        yield Paragraph((heads_note("meanwhile in"),), "note")
     causes = _causes(whole, top)
     # The table of all rows has idle time by cause, too.
     yield OnPage((Folded("Idle, by what the host did", (causes._replace(title=""),)),), on_text=(causes,))
@@ -106,29 +101,34 @@ def gap_place(program: Program, gap: Gap) -> tuple[str | Span, ...]:
         begins: tuple[str | Span, ...] = (f"{duration(gap.start_ns)} after the first launch",)
     else:
         begins = (f"{duration(gap.into_step_ns)} into ", code(step_name(program, gap.step)))
-    return (*begins, *((", before ", code(_short_name(gap.before))) if gap.before else ()))
+    return (*begins, *((", before ", code(_short_name(gap.cause.before))) if gap.cause.before else ()))
 
 
-def idle_place(idle: Idle) -> Words:
+def idle_place(cause: IdleCause) -> Words:
     """Say where gaps of a cause are: in what the host was, else before what."""
-    if where := where_of(idle):
+    if where := where_of(cause):
         return code(where)
-    return ("before ", code(_short_name(idle.before))) if idle.before else "not recorded"
+    return ("before ", code(_short_name(cause.before))) if cause.before else "not recorded"
 
 
-def where_of(one: Idle | Gap) -> str:
+def where_of(cause: IdleCause) -> str:
     """Say in what the host was: an operator, a range or a line; empty where nothing of it was recorded."""
-    found = one.operator or without_step(one.nvtx_range) or (one.code or "").rpartition("/")[2]
+    found = cause.operator or without_step(cause.nvtx_range) or (cause.code or "").rpartition("/")[2]
     return _short_name(found) if found else ""
+
+
+def places_of(cause: IdleCause) -> tuple[str, ...]:
+    """Name what the host was in, and the call that it was in; empty where nothing of it was recorded."""
+    return tuple(dict.fromkeys(filter(None, (where_of(cause), cut(cause.call or "")))))
 
 
 def _causes(whole: Joined, top: int) -> Table:
     rows: tuple[tuple[Words, ...], ...] = tuple(
         (
-            _HOST_DID[one.kind],
-            code(where_of(one)) if where_of(one) else "",
-            code(cut(one.call)) if one.call else "",
-            code(_short_name(one.before)) if one.before else "",
+            _HOST_DID[one.cause.kind],
+            code(where_of(one.cause)) if where_of(one.cause) else "",
+            code(cut(one.cause.call)) if one.cause.call else "",
+            code(_short_name(one.cause.before)) if one.cause.before else "",
             f"{one.count:,}",
             duration(one.gap_ns),
             percent(one.share),
@@ -141,17 +141,17 @@ def _causes(whole: Joined, top: int) -> Table:
 
 
 def _gap_row(program: Program, one: Gap, *, is_named: bool) -> tuple[Words, ...]:
-    is_in_step = one.step is not None
-    did = [code(part) for part in dict.fromkeys((where_of(one), cut(one.call or ""))) if part]
+    is_in_step, cause = one.step is not None, one.cause
+    did = [code(part) for part in places_of(cause)]
     meanwhile: Words = (did[0], *((", ", did[1]) if len(did) > 1 else ())) if did else _NOTHING_RECORDED
     return (
         duration(one.gap_ns),
         duration(one.into_step_ns if is_in_step else one.start_ns),
         code(step_name(program, one.step)) if one.step is not None else "",
         code(cut(file_name(program))) if is_named else "",
-        code(_short_name(one.before)) if one.before else "",
-        _HOST_DID[one.kind],
-        meanwhile if one.kind != "unknown" else "",
+        code(_short_name(cause.before)) if cause.before else "",
+        _HOST_DID[cause.kind],
+        meanwhile if cause.kind != "unknown" else "",
     )
 
 

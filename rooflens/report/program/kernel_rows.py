@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
-from rooflens.format import duration, percent, si
-from rooflens.model.program.kernels import ProgramKernel
-from rooflens.report.document import SPARE, Column, Span, Words, code
-from rooflens.report.program.words import FLOOR, cut, without_step
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
 
-CLASS = Column("class", fit="wrap", least=25, most=36, worth=8)
+from msgspec.structs import replace
+
+from rooflens.format import duration, percent, si
+from rooflens.model.program.kernels import ProgramKernel, in_order, summed
+from rooflens.model.program.ranks import Joined
+from rooflens.report.document import SPARE, Column, Span, Words, code
+from rooflens.report.program.words import FLOOR, OF_WALL, cut, share_head, without_step
+
+_CLASS = Column("class", fit="wrap", least=25, most=36, worth=8)
 """The column of classes where a report says what makes them so."""
 
-COLUMNS = (
+_COLUMNS = (
     Column("kernel", fit="name", least=26, most=48),
-    Column("on one scale", fit="bar", page=True),
     Column("time", right=True, worth=9),
-    Column("share", right=True, worth=8),
+    Column(OF_WALL, right=True, worth=8),
+    Column("on one scale", fit="bar", page=True),
     Column("launches", right=True, worth=6),
     Column("a launch", right=True, worth=SPARE + 1),
     Column("floor", right=True, worth=8, about=FLOOR),
     Column("to win", right=True, worth=9),
-    Column("operator", fit="end", least=12, worth=6),
+    Column("operator", fit="end", least=12, worth=7),
     Column("shape", fit="end", least=12, worth=5),
-    Column("from", fit="end", least=10, worth=7),
+    Column("from", fit="name", least=10, worth=6),
     Column("class", fit="wrap", least=12, worth=SPARE),
     Column("FLOP", right=True, page=True),
     Column("bytes", right=True, page=True),
     Column("first move", fit="prose", least=60),
 )
-"""What `kernel_cells` writes."""
+
+_LISTED = ({"gain", "limit"}, {"time"}, {"communication", "floor"})
+"""What the rows of each part of the list are ranked by."""
+
+PLACES: Mapping[str, int] = {one.heading: place for place, one in enumerate(_COLUMNS)}
+"""Places of cells, by the heads of their columns."""
+
+
+def kernel_columns(whole: Joined) -> tuple[Column, ...]:
+    """Return the columns of what `kernel_cells` writes."""
+    has_counters = any(one.measured is not None for one in whole.kernels)
+    heads = {OF_WALL: share_head(whole)}
+    return tuple(
+        _CLASS if has_counters and one.heading == "class" else one._replace(heading=heads.get(one.heading, one.heading))
+        for one in _COLUMNS
+    )
 
 
 def kernel_cells(kernel: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:
@@ -41,9 +63,9 @@ def kernel_cells(kernel: ProgramKernel, name: str, longest: float) -> tuple[Word
     floor = duration(kernel.floor_ns) + (f" ({kernel.caches})" if kernel.caches not in {None, "cold"} else "")
     return (
         code(name),
-        Span(f"{kernel.share / longest:.4f}", "unknown"),
         duration(kernel.time_ns),
-        percent(kernel.share),
+        "" if kernel.share is None else percent(kernel.share),
+        Span(f"{(kernel.share or 0.0) / longest:.4f}", "unknown"),
         f"{kernel.count:,}",
         duration(kernel.launch_ns),
         floor,
@@ -56,6 +78,30 @@ def kernel_cells(kernel: ProgramKernel, name: str, longest: float) -> tuple[Word
         si(kernel.moved_bytes, "B"),
         move_words(kernel),
     )
+
+
+class ListedKernels(NamedTuple):
+    """The parts of the one list.
+
+    Attributes:
+        known: Kernels of which something can be won, most first.
+        unknown: Those of which nobody knows what, by time; sizes tell nothing there, so that all of them are one row.
+        rest: Those that communicate, and those with nothing to win.
+    """
+
+    known: list[ProgramKernel]
+    unknown: list[ProgramKernel]
+    rest: list[ProgramKernel]
+
+
+def listed_kernels(whole: Joined) -> ListedKernels:
+    """Part the kernels, so that neither what can be won nor what is not known hides the other."""
+    known, unknown, rest = ([one for one in whole.kernels if one.by in kinds] for kinds in _LISTED)
+    alike: defaultdict[tuple[str, str | None], list[ProgramKernel]] = defaultdict(list)
+    for one in unknown:
+        alike[one.name, one.operator].append(one)
+    merged = [own[0] if len(own) == 1 else replace(summed(own), shape=f"{len(own):,} shapes") for own in alike.values()]
+    return ListedKernels(known, [*in_order(merged)], rest)
 
 
 def class_words(kernel: ProgramKernel) -> Words:

@@ -10,12 +10,13 @@ from msgspec import Struct
 
 from rooflens.format import count, cut_name, duration, plain_name
 from rooflens.model.program.kernels import ProgramKernel
-from rooflens.model.program.lanes import Lane, TimelineLanes
+from rooflens.model.program.lanes import MOST_SPANS, Lane, TimelineLanes
 from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined
 from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of
 from rooflens.report import document
 from rooflens.report.document import Block
+from rooflens.report.program.idle import step_name
 from rooflens.report.program.words import cut, file_name, plain_range
 from rooflens.report.words.labels import BOUND_LABELS
 
@@ -26,6 +27,9 @@ MOST_SIDES = 8
 """Programs that a page draws one below the other."""
 
 _LANE_NAME_WIDTH = 80
+
+_STEP_LEVEL = -1
+"""Steps stand above all ranges."""
 
 _LEGEND: Mapping[str, tuple[str, str]] = {
     **{kind: (bound_of(kind), BOUND_LABELS[bound_of(kind)]) for kind in SHOWN_CLASSES},
@@ -155,14 +159,13 @@ def _data(sides: Sequence[DrawnProgram], names: Mapping[str, str]) -> dict[str, 
         shown = side.lanes
         places = {number: subjects.kernel(one) for one in side.program.every for number in one.numbers}
         others = [subjects.place(mark_of(one.kind, one.name), one.name or one.kind, one.kind) for one in shown.subjects]
-        ranges = [
-            (
-                one.level,
-                texts.setdefault(cut_name(plain_name(plain_range(one.name)), _LANE_NAME_WIDTH), len(texts)),
-                *one[3:],
-            )
-            for one in shown.spans
-        ]
+        begin_ns = shown.launched_ns
+        steps = (
+            (_STEP_LEVEL, step_name(side.program, one.index), begin_ns + one.begin_ns, begin_ns + one.end_ns)
+            for one in (side.program.steps if len(side.program.steps) <= MOST_SPANS else ())
+        )
+        spans = ((one.level, _range_name(one.name), one.start_ns, one.end_ns) for one in shown.spans)
+        ranges = [(level, texts.setdefault(name, len(texts)), *ends) for level, name, *ends in (*steps, *spans)]
         lanes = [_lane(one, side.lane_name(one), places, others) for one in shown.lanes]
         parts.append({"name": side.name, "lanes": lanes, "spans": ranges})
     return {

@@ -17,9 +17,9 @@ from rooflens.model.program.timeline import NSYS
 from rooflens.report.document import Block, Bullets, Heading, Item, Paragraph, Span, Words, code, spans, strong
 from rooflens.report.document import joined as joined_words
 from rooflens.report.program.communication import collective_words
-from rooflens.report.program.idle import IDLE_BECAUSE, gap_place, gaps_of, host_did, where_of
+from rooflens.report.program.idle import IDLE_BECAUSE, gap_place, gaps_of, host_did, places_of, where_of
 from rooflens.report.program.parts import copied
-from rooflens.report.program.words import LEAST_PART, LONGEST, cut, file_name
+from rooflens.report.program.words import LEAST_PART, LONGEST, PART_NAMES, cut, file_name
 
 _LARGE_CAUSE = 0.1
 """From this part of the time on a cause of idle time that is not the largest is named, too."""
@@ -70,10 +70,9 @@ def next_steps(whole: Joined) -> list[Advice]:
 
 
 def _label(whole: Joined, subject: Subject) -> str:
-    if not whole.parts.wall_ns:
-        return _LABELS[subject]
-    label = "Kernels above or without a floor" if subject == "kernels" and whole.parts.floor_ns else _LABELS[subject]
-    return f"{label}, {percent(whole.share(subject))}"
+    above = " above or without a floor" if subject == "kernels" and whole.parts.floor_ns else ""
+    label = f"{PART_NAMES[subject].capitalize()}{above}"
+    return f"{label}, {percent(whole.share(subject))}" if whole.parts.wall_ns else label
 
 
 def _kernel_step(whole: Joined) -> Advice | None:
@@ -92,7 +91,7 @@ def _kernel_step(whole: Joined) -> Advice | None:
         reasons.append("see what limits those in the report")
         command = shlex.join(("rooflens", "explain", first.measured.kernel.source, "--kernel", first.measured.key))
         lines.append((f"{_won(first)}: ", code(command)))
-    most_ns = whole.parts.wall_ns or whole.time_ns or 1
+    most_ns = whole.whole_ns or 1
     stakes = [*islice(at_stake(whole.kernels), PROFILED)]
     # Small ones are worth profiling only where nothing else takes time.
     is_other_large = any(whole.share(other) >= LEAST_PART for other in whole.parts.ranked if other != "kernels")
@@ -122,7 +121,7 @@ def _won(kernel: ProgramKernel) -> str:
 
 
 def _above_floor(one: ProgramKernel) -> str:
-    return f", {factor(one.time_ns / one.floor_cold_ns)} its floor" if one.floor_cold_ns else ""
+    return f", {factor(one.time_ns / one.floor_ns)} its floor" if one.floor_ns else ""
 
 
 def profile_command(one: ProgramKernel) -> str:
@@ -136,38 +135,72 @@ def profile_command(one: ProgramKernel) -> str:
 
 
 def _idle_step(whole: Joined) -> Advice | None:
-    """Say what to do about each cause that takes a tenth of the time or more, and else about the largest."""
+    """Say what to do about each cause that takes a tenth of the time or more, and else about the largest.
+
+    Waits of the host stand before what a CUDA graph is for, as no graph captures them.
+    """
+    kinds = [
+        kind
+        for at, (kind, time_ns) in enumerate(whole.parts.idle_by_kind.items())
+        if not at or time_ns >= _LARGE_CAUSE * whole.parts.wall_ns
+    ]
     sentences: list[Words] = []
-    for at, (kind, time_ns) in enumerate(whole.parts.idle_by_kind.items()):
-        most = next((one for one in whole.idle if one.kind == kind), None)
-        if most is None or (at and time_ns < _LARGE_CAUSE * whole.parts.wall_ns):
-            continue
-        advice = spans(_IDLE_STEPS[kind](whole, most))
-        sentences.append((f"{'for' if not sentences else 'For'} {duration(time_ns)} {IDLE_BECAUSE[kind]}", *advice))
+    for kind in sorted(kinds, key=lambda kind: kind != "synchronizing"):
+        most = next((one for one in whole.idle if one.cause.kind == kind), None)
+        if most is not None:
+            time = f"{'for' if not sentences else 'For'} {duration(whole.parts.idle_by_kind[kind])}"
+            sentences.append((f"{time} {IDLE_BECAUSE[kind]}", *spans(_IDLE_STEPS[kind](whole, most))))
+    if hint := _recording(whole):
+        sentences.append(hint)
     for program, gap in gaps_of(whole)[:1]:
         of = (" in ", code(cut(file_name(program)))) if len(whole.programs) > 1 else ()
-        did = f"Longest gap: {duration(gap.gap_ns)} ({host_did(gap.kind)})"
+        did = f"Longest gap: {duration(gap.gap_ns)} ({host_did(gap.cause.kind)})"
         sentences.append((did, *of, ", ", *gap_place(program, gap)))
     return Advice(whole.share("idle"), joined_words(". ", sentences)) if sentences else None
 
 
+def _recording(whole: Joined) -> Words:
+    """Say what to record to know the cause of idle time that the trace does not tell; empty if that is little."""
+    unknown_ns = sum(one.gap_ns for one in whole.idle if _is_unexplained(one))
+    if unknown_ns < LEAST_PART * whole.parts.wall_ns:
+        return ""
+    events = "`torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)`"
+    how = "`activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], with_stack=True`"
+    if _is_nsys(whole):
+        how = "`nsys profile --trace=cuda,nvtx,osrt`"
+    elif any(_is_unexplained(one) and one.cause.kind == "queued" for one in whole.idle):
+        how += f", and waits for events with {events}"
+    whole_steps = ", in whole steps" if any(program.may_be_sample for program in whole.programs) else ""
+    return f"The trace does not tell the cause of {duration(unknown_ns)}: record it with {how}{whole_steps}"
+
+
+def _is_unexplained(idle: Idle) -> bool:
+    """Return whether a trace does not tell what the host did in gaps, or what launched work waited for."""
+    kind = idle.cause.kind
+    if kind == "queued":
+        return idle.longest_ns >= NEXT_NS
+    return kind == "unknown" or (kind == "host" and not places_of(idle.cause))
+
+
 def _most(one: Idle) -> tuple[str | Span, ...]:
     """Say in what the host was for most of the time; empty where nothing of it was recorded."""
-    places = tuple(dict.fromkeys(filter(None, (where_of(one), cut(one.call or "")))))
-    if not places:
-        return ()
-    inside = [part for place in places for part in (" in ", code(place))]
-    return (", most", *inside, f" ({duration(one.gap_ns)} in {count(one.count, 'gap')})")
+    inside = [part for place in places_of(one.cause) for part in (" in ", code(place))]
+    return (", most", *inside, f" ({duration(one.gap_ns)} in {count(one.count, 'gap')})") if inside else ()
 
 
-def _launching(_: Joined, idle: Idle) -> Words:
-    return (
-        *_most(idle),
-        (
-            ". Give the GPU more in each launch: capture the step as a CUDA graph (`torch.cuda.graph`, "
-            '`torch.compile(mode="reduce-overhead")`), or fuse'
-        ),
-    )
+def _graph_words(whole: Joined) -> tuple[str | Span, ...]:
+    """Advise a CUDA graph, and say which waits of the host must go first."""
+    advice = 'capture the step as a CUDA graph (`torch.cuda.graph`, `torch.compile(mode="reduce-overhead")`)'
+    waits = next((one.cause for one in whole.idle if one.cause.kind == "synchronizing"), None)
+    if waits is None:
+        return (advice,)
+    place = joined_words(" in ", [code(one) for one in reversed(places_of(waits))])
+    such = (", such as ", *place) if place else ()
+    return (f"{advice}; first take out the host's waits for the GPU", *such, ": no graph captures them")
+
+
+def _launching(whole: Joined, idle: Idle) -> Words:
+    return (*_most(idle), ". Give the GPU more in each launch: fuse, or ", *_graph_words(whole))
 
 
 def _synchronizing(_: Joined, idle: Idle) -> Words:
@@ -178,35 +211,26 @@ def _synchronizing(_: Joined, idle: Idle) -> Words:
 
 
 def _busy_host(whole: Joined, _: Idle) -> Words:
-    causes = [one for one in whole.idle if one.kind == "host"]
-    most = next((one for one in causes if where_of(one) or one.call), None)
-    unseen_ns = sum(one.gap_ns for one in causes if not where_of(one) and not one.call)
+    causes = [one for one in whole.idle if one.cause.kind == "host"]
+    most = next((one for one in causes if places_of(one.cause)), None)
+    unseen_ns = sum(one.gap_ns for one in causes if not places_of(one.cause))
     if most is None or 2 * unseen_ns > sum(one.gap_ns for one in causes):
-        how = "`--trace=cuda,nvtx,osrt`" if _is_nsys(whole) else "`with_stack=True`"
-        of = "" if len(causes) == 1 else f" for {duration(unseen_ns)} of it"
-        return f"; nothing of its thread was recorded{of}: {how} shows what it ran"
-    if _LOADS.search(where_of(most)):
+        return ""
+    if _LOADS.search(where_of(most.cause)):
         return *_most(most), ". Load ahead: more workers, `prefetch_factor`, `pin_memory=True`"
     return *_most(most), ". Do that on another thread, or launch ahead of it"
 
 
 def _queued(whole: Joined, idle: Idle) -> Words:
-    if idle.longest_ns < NEXT_NS:
-        most = "most in " if any(one.kind == idle.kind and one is not idle for one in whole.idle) else ""
-        short = f"{most}{count(idle.count, 'gap')} of {duration(idle.longest_ns)} at most"
-        return f" ({short}). Fewer kernels leave fewer gaps: fuse, or capture the step as a CUDA graph"
-    if any(program.may_be_sample for program in whole.programs):
-        return ", and nothing recorded ran. Record whole steps: the trace may lack what ran then"
-    seen = ", and nothing recorded ran: it may have waited for another GPU, the host or an event"
-    if _is_nsys(whole):
-        return seen
-    return f"{seen}. `torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)` records which"
+    if idle.longest_ns >= NEXT_NS:
+        return ", and nothing recorded ran: it may have waited for another GPU, the host or an event"
+    most = "most in " if any(one.cause.kind == "queued" and one is not idle for one in whole.idle) else ""
+    short = f"{most}{count(idle.count, 'gap')} of {duration(idle.longest_ns)} at most"
+    return (f" ({short}). Fewer kernels leave fewer gaps: fuse, or ", *_graph_words(whole))
 
 
-def _not_recorded(whole: Joined, _: Idle) -> Words:
-    if _is_nsys(whole):
-        return ". Record it, too: `nsys profile --trace=cuda,nvtx,osrt`"
-    return ". Record it, too: `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`"
+def _not_recorded(_: Joined, __: Idle) -> Words:
+    return ""
 
 
 def _is_nsys(whole: Joined) -> bool:
@@ -227,7 +251,7 @@ def _communication_step(whole: Joined) -> Advice | None:
     if top is None:
         return None
     share = whole.share("communication")
-    what = f"{collective_words(top)}, {count(top.count, 'call')}, {duration(top.exposed_ns)} alone"
+    what = f"{collective_words(top)}, {count(top.count, 'call')}, {duration(top.exposed_ns)} exposed"
     hide = "Hide it behind kernels, or send less"
     if len(whole.programs) == 1:
         name = file_name(whole.programs[0])
@@ -256,15 +280,6 @@ def _graph_step(whole: Joined) -> Advice | None:
     share = whole.share("graphs") + whole.share("unknown")
     return Advice(share, whole.graph_hint) if whole.graph_hint else None
 
-
-_LABELS: Mapping[Subject, str] = {
-    "idle": "Idle",
-    "communication": "Communication alone",
-    "copies": "Copies alone",
-    "kernels": "Kernels",
-    "graphs": "Graphs",
-    "unknown": "Graphs of which nothing was recorded",
-}
 
 _NEXT_STEPS: Mapping[Subject, Callable[[Joined], Advice | None]] = {
     "idle": _idle_step,

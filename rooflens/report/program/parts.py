@@ -7,15 +7,14 @@ from statistics import median
 
 from rooflens.format import count, duration, percent, si
 from rooflens.model.program.copies import Copies
-from rooflens.model.program.occupancy import TimelineOccupancy
-from rooflens.model.program.parts import Subject
+from rooflens.model.program.parts import SUBJECTS, Subject
 from rooflens.model.program.program import Program
 from rooflens.model.program.ranks import Joined
 from rooflens.model.program.steps import Step
 from rooflens.report.document import Words, code
 from rooflens.report.program.communication import collective_words
 from rooflens.report.program.idle import IDLE_BECAUSE, step_name
-from rooflens.report.program.words import cut
+from rooflens.report.program.words import PART_NAMES, cut
 
 _NEARLY_ALL = 0.95
 """A cause that takes so much of the idle time takes it all."""
@@ -28,15 +27,6 @@ _MANY_LAUNCHES = 100
 
 _ALIKE = 0.02
 """Steps within this of their median differ by nothing that is worth a word."""
-
-_STEP_PARTS: Mapping[str, str] = {
-    "kernels_ns": "kernels",
-    "communication_ns": "communication alone",
-    "copies_ns": "copies alone",
-    "graphs_ns": "graphs",
-    "unknown_ns": "graphs of which nothing was recorded",
-    "idle_ns": "idle",
-}
 
 
 def headline_of(whole: Joined) -> str:
@@ -52,15 +42,10 @@ def parts_line(whole: Joined) -> str:
     parts = whole.parts
     if not parts.wall_ns:
         return ""
-    named = {
-        "idle": parts.idle_ns,
-        "communication alone": parts.communication_ns,
-        "copies alone": parts.copies_ns,
-        "graphs, kernels not recorded": parts.graphs_ns,
-        "graphs of which nothing was recorded": parts.unknown_ns,
-        "kernels" if parts.largest == "kernels" else f"kernels ({_saving(whole)})": parts.kernels_ns,
-    }
-    shown = sorted(((part_ns, name) for name, part_ns in named.items() if part_ns), reverse=True)
+    times = {one: parts.kernels_ns if one == "kernels" else parts.of(one) for one in SUBJECTS}
+    saving = "" if parts.largest == "kernels" else f" ({_saving(whole)})"
+    named = {one: PART_NAMES[one] + (saving if one == "kernels" else "") for one in SUBJECTS}
+    shown = sorted(((times[one], named[one]) for one in SUBJECTS if times[one]), reverse=True)
     each = ", ".join(f"{percent(part_ns / parts.wall_ns)} {name}" for part_ns, name in shown)
     return f"Of {duration(parts.wall_ns)}: {each}."
 
@@ -89,11 +74,11 @@ def steps_line(whole: Joined) -> Words:
 
 
 def copied(one: Copies) -> str:
-    """Say what was copied and how fast: `Memcpy HtoD (Pinned -> Device), 424 MB at 8.37 GB/s`."""
+    """Say what was copied and how fast: `Memcpy HtoD (Pinned -> Device), 424 MB at 8.37 GB/s, 50.7 ms in all`."""
     rate = one.bandwidth_bytes_per_s
     amount = f", {si(one.moved_bytes, 'B')}" if one.moved_bytes is not None else ""
     speed = f" at {si(rate, 'B/s')}" if rate else ""
-    return f"{cut(one.name or 'copies')}{amount}{speed}, {duration(one.time_ns)}"
+    return f"{cut(one.name or 'copies')}{amount}{speed}, {duration(one.time_ns)} in all"
 
 
 def _named(whole: Joined, program: Program, step: Step) -> str:
@@ -103,9 +88,11 @@ def _named(whole: Joined, program: Program, step: Step) -> str:
 
 def _more(slowest: Step, steps: list[Step]) -> tuple[float, str]:
     """Return the part that a step spends most more on than the median one, and how much."""
-    usual = {name: median(getattr(one.occupancy, name) for one in steps) for name in _STEP_PARTS}
-    own: TimelineOccupancy = slowest.occupancy
-    return max((getattr(own, name) - usual[name], words) for name, words in _STEP_PARTS.items())
+    return max(
+        (own_ns - median(getattr(one.occupancy, f"{subject}_ns") for one in steps), words)
+        for subject, words in PART_NAMES.items()
+        for own_ns in [getattr(slowest.occupancy, f"{subject}_ns")]
+    )
 
 
 def _saving(whole: Joined) -> str:
@@ -127,21 +114,22 @@ def _idle_headline(whole: Joined) -> str:
     return f"{head}; for {duration(time_ns)} {IDLE_BECAUSE[kind]}"
 
 
+def _exposed_headline(whole: Joined, subject: Subject, most: str) -> str:
+    of = f", most in {most}" if most else ""
+    return f"{PART_NAMES[subject].capitalize()} {percent(whole.share(subject))} of {duration(whole.parts.wall_ns)}{of}"
+
+
 def _communication_headline(whole: Joined) -> str:
-    top = next(iter(whole.collectives), None)
-    of = f", most in {collective_words(top)}" if top else ""
-    return f"Communication alone {percent(whole.share('communication'))} of {duration(whole.parts.wall_ns)}{of}"
+    return _exposed_headline(whole, "communication", "".join(map(collective_words, whole.collectives[:1])))
 
 
 def _copies_headline(whole: Joined) -> str:
-    top = next(iter(whole.copies), None)
-    of = f", most in {copied(top)}" if top else ""
-    return f"Copies alone {percent(whole.share('copies'))} of {duration(whole.parts.wall_ns)}{of}"
+    return _exposed_headline(whole, "copies", "".join(map(copied, whole.copies[:1])))
 
 
 def _kernels_headline(whole: Joined) -> str:
     parts = whole.parts
-    head = f"Kernels take {percent(parts.kernels_ns / parts.wall_ns)} of {duration(parts.wall_ns)}"
+    head = f"Compute kernels take {percent(parts.kernels_ns / parts.wall_ns)} of {duration(parts.wall_ns)}"
     return f"{head}: {_saving(whole)}"
 
 

@@ -6,15 +6,33 @@ import re
 from typing import TYPE_CHECKING
 
 from rooflens.format import cut_middle
+from rooflens.model.knowledge.items import column_heads
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.program.parts import Subject
     from rooflens.model.program.program import Program
+    from rooflens.model.program.ranks import Joined
 
 FLOOR = (
     "the longest of what arithmetic and bytes of a prediction take, from cold caches: no kernel is faster; here by the "
     "sizes of operators"
 )
 """What a floor is, as the glossary has it."""
+
+SHARES = OF_WALL, OF_KERNEL_TIME = "of wall", "of kernel time"
+"""Heads of shares: of the program's time; of printed summaries, which do not tell that, of the time of all kernels."""
+
+PART_NAMES: Mapping[Subject, str] = {
+    "kernels": "compute kernels",
+    "communication": "exposed communication",
+    "copies": "exposed copies",
+    "graphs": "graphs, kernels not recorded",
+    "unknown": "graphs of which nothing was recorded",
+    "idle": "idle",
+}
+"""The parts of a program's time."""
 
 LEAST_PART = 0.02
 """A part of the time that is smaller is no part of the answer."""
@@ -26,6 +44,17 @@ _HASHES = re.compile(r"#{2,} *([^#/]*?) *#{2,}")
 """What programs set their ranges off with: `## forward ##`."""
 
 _STEP_PREFIX = re.compile(r"^ProfilerStep#(?:\d+|\*)(?:/|$)")
+
+
+def heads_note(*heads: str) -> str:
+    """Say what the heads of columns mean."""
+    about = column_heads()["analyze TRACE"]
+    return "; ".join(f"{head}: {about[head]}" for head in heads)
+
+
+def share_head(whole: Joined) -> str:
+    """Return the head of the one share that tables of timelines have."""
+    return OF_WALL if whole.parts.wall_ns else OF_KERNEL_TIME
 
 
 def without_step(nvtx_range: str | None) -> str:

@@ -85,7 +85,7 @@ def test_what_totals_cannot_say_is_null_and_said(tmp_path: Path) -> None:
     assert (told.wall_ns, told.kernel_ns, told.gap_ns, told.overlap_ns) == (None, None, None, None)
     assert {(one.gap_ns, one.launch) for one in program.every} == {(None, None)}
     assert program.communication is not None
-    assert program.communication.alone_ns is None
+    assert program.communication.exposed_ns is None
     assert "gaps and streams are not in it" in program.notes[0]
     assert "export_chrome_trace" in program.notes[0]
 

@@ -240,7 +240,7 @@ def test_an_export_of_nsys_tells_the_collective_by_the_kernels_name(tmp_path: Pa
     assert program.communication is not None
     (row,) = program.communication.collectives
     assert (row.name, row.size_bytes, row.exposed_ns, row.hidden_ns) == ("all-reduce", None, 70, 80)
-    assert program.communication.alone_ns == 70
+    assert program.communication.exposed_ns == 70
 
 
 def test_exposed_and_hidden_are_those_of_a_count_by_nanoseconds(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_exposed_and_hidden_are_those_of_a_count_by_nanoseconds(tmp_path: Path) 
         assert program.communication is not None
         others = {ns for waits, _, begin, end in spans if not waits for ns in range(begin, end)}
         alone = {ns for waits, _, begin, end in spans if waits for ns in range(begin, end)} - others
-        assert program.communication.alone_ns == len(alone)
+        assert program.communication.exposed_ns == len(alone)
         for row in program.communication.collectives:
             own = [(begin, end) for waits, size, begin, end in spans if waits and size * 2 == row.size_bytes]
             exposed = sum(len(set(range(*span)) - others) for span in own)
@@ -351,8 +351,11 @@ def test_every_face_says_the_collective_its_bandwidth_and_the_waiting(tmp_path: 
     assert "Communication, most exposed first" in page.read_text(encoding="utf-8")
     (program,) = read_programs([trace])
     assert program.communication is not None
-    assert program.communication.top is not None
-    assert collective_words(program.communication.top) == "all-to-all of 12.5 MB a call over 8 GPUs: 62.5 of 450 GB/s"
+    assert program.communication.collectives
+    assert (
+        collective_words(program.communication.collectives[0])
+        == "all-to-all of 12.5 MB a call over 8 GPUs: 62.5 of 450 GB/s"
+    )
 
 
 def test_names_of_pytorch_and_nccl_lead_to_one_word() -> None:

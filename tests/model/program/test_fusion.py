@@ -130,7 +130,7 @@ def test_texts_and_pages_say_what_could_be_fused(tmp_path: Path) -> None:
     answer = of_traces([program])
     text = answer.text("md")
     assert "`aten::cos` and `aten::cos`: 2 x 537 MB of DRAM traffic" in text
-    assert "45 % of the program" in text
+    assert "45 % of the wall time" in text
     assert "is assumed" in text
     assert "Operators that could be fused" in answer.text("html")
     assert "Could be fused" not in str(traces_document([read(tmp_path / "u.json", [COS])]))

@@ -138,7 +138,7 @@ def test_most_of_a_servers_step_has_a_floor(program: Program) -> None:
     """At least 80 % of the time has a floor, no floor is above its time, and what has none is named by time."""
     assert program.known_share >= 0.8
     assert not [one for one in program.every if one.floor_ns is not None and one.floor_ns > one.time_ns]
-    assert [one.operator for one in program.unknown] == ["aten::sort", "aten::argmax"]
+    assert [one.name for one in program.unknown] == ["aten::sort", "aten::argmax"]
     assert not [note for note in program.notes if "floor" in note]
 
 
@@ -187,4 +187,4 @@ def test_a_step_that_does_not_name_its_lengths_has_no_floor_of_attention(tmp_pat
     """The number of tokens alone says nothing of the cache that each sees."""
     program = read_programs([written(tmp_path / "step.json", "execute_context_0(0)_generation_64(64)")])[0]
     assert row(program, "vllm::unified_attention_with_output").floor_ns is None
-    assert program.unknown[0].operator == "vllm::unified_attention_with_output"
+    assert program.unknown[0].name == "vllm::unified_attention_with_output"

@@ -12,7 +12,7 @@
   if (!given) return;
   const said = document.getElementById("lanes-said");
   const colour = document.getElementById("lanes-colour");
-  const LANE = 24, RANGE = 18, GAP = 2, AXIS = 20, LABEL = 84, NARROW = 600, LEAST_NS = 100, WORDS = 40;
+  const LANE = 24, RANGE = 18, GAP = 2, AXIS = 20, LABEL = 84, NARROW = 600, LEAST_NS = 100, WORDS = 40, FEW = 16;
   const wall = Math.max(1, given.wall);
 
   // Every strip of the drawing from top to bottom: names of programs, levels of ranges, streams.
@@ -145,7 +145,7 @@
       pen.fillStyle = colours.line;
       pen.fillRect(x, top, 1, RANGE);
       const room = Math.min(x + w, xOf(free)) - x;
-      if (room > WORDS) words(pen, given.texts[text], x + 4, top + RANGE / 2, room - 6, colours.ink);
+      if (room > FEW) words(pen, given.texts[text], x + 4, top + RANGE / 2, room - 6, colours.ink);
     }
   }
 
@@ -173,6 +173,11 @@
 
   function words(pen, text, x, y, room, style) {
     let shown = text;
+    if (pen.measureText(shown).width > room) {
+      // Of `ProfilerStep#7` the number tells most.
+      const number = /\W?\d+$/.exec(text);
+      if (number && pen.measureText(number[0]).width <= room) shown = number[0];
+    }
     if (pen.measureText(shown).width > room) {
       let keep = Math.floor(shown.length * room / pen.measureText(shown).width) - 1;
       if (keep < 3) return;

@@ -79,15 +79,19 @@
     }
   }
 
-  const sum = (items) => items.reduce((launches, item) => launches + item.n, 0);
+  // Those that failed are counted apart, as everywhere.
+  const sum = (items, isFailed = false) =>
+    items.reduce((launches, item) => launches + ((item.bound === "failed") === isFailed ? item.n : 0), 0);
   function showCounts() {
     const hidden = lens.hidden();
     const items = [...lens.items.values()];
     const every = sum(items);
-    const left = sum(items.filter((item) => !hidden[item.k]));
+    const shown = items.filter((item) => !hidden[item.k]);
+    const left = sum(shown), failed = sum(shown, true);
     const tally = byId("tally");
     const { noun } = tally?.parentElement.dataset || {};
-    const text = lens.filtered() && noun ? `${count.format(left)} of ${lens.format.count(every, noun)}` : "";
+    const apart = failed ? `, ${lens.format.count(failed, `failed ${noun}`)}` : "";
+    const text = lens.filtered() && noun ? `${count.format(left)} of ${lens.format.count(every, noun)}${apart}` : "";
     const others = tally?.parentElement.dataset.others;
     const grouped = Number((others || "0").replaceAll(",", ""));
     const rest = grouped ? ` (${others} grouped)` : "";
@@ -99,7 +103,7 @@
     const without = lens.hidden({ verdicts: [] });
     for (const chip of all("[data-verdict]")) {
       const mine = items.filter((item) => item.bound === chip.dataset.verdict && !without[item.k]);
-      chip.querySelector("small").textContent = count.format(sum(mine));
+      chip.querySelector("small").textContent = count.format(sum(mine, chip.dataset.verdict === "failed"));
     }
     if (more) {
       const set = [...more.querySelectorAll("select, input")].filter((field) => field.value !== fresh.get(field));
