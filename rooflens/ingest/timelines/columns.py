@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import count as counting
 from math import prod
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ from msgspec import UNSET
 from rooflens.format import bounded_name, count
 from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, TimelineBudget
 from rooflens.ingest.timelines.events import Piece
-from rooflens.ingest.timelines.kernel_events import LATEST_NS, MOST_BLOCKS, id_of, index_of, shape_of, text_of
+from rooflens.ingest.timelines.kernel_events import LATEST_NS, MOST_BLOCKS, id_of, index_of, text_of
 from rooflens.ingest.timelines.kineto import NO_ARGUMENTS, Arguments, Event, event_of, value_of
 from rooflens.ingest.timelines.spans import NONE, Spans
 from rooflens.model.program.timeline import BusyEvent, BusyKind, CollectiveCall, waits_for_gpu
@@ -37,7 +39,6 @@ _MODULE = "nn.Module: "
 _TITLE = "nccl:"
 _FRAME = re.compile(r"(?P<file>[^()<>;]+\.py)\((?P<line>\d+)\): ")
 _LIBRARY = re.compile(r"(^|[/\\])(torch|python3(\.\d+)?)[/\\]")
-_FUSED = re.compile(r"triton_\w+?_fused_(?P<nodes>\w+)")
 _TEXTS_KEPT = 1 << 14
 
 _MOST_NUMBERS, _NUMBERS_AHEAD = 8, 1 << 16
@@ -48,13 +49,6 @@ UNSEEN, SEVERAL = -1, -2
 
 BACKWARD = -2
 """A step that runs backward is this minus its number."""
-
-
-class Named(NamedTuple):
-    """A kernel's name, and what it tells of the code that it was compiled from."""
-
-    name: str
-    code: str | None
 
 
 Call = bytes
@@ -84,13 +78,12 @@ class Kernels:
 
     Attributes:
         starts, durations: In nanoseconds.
-        lanes, names, shapes: Indices of `streams`, of `named` and of `sizes`.
+        lanes, names, shapes: Indices of `streams`, of the trace's texts and of `sizes`.
         launches: Index of the launch; `NONE` if it has no ID.
         externals: ID of the operator around the launch; None if it has none, or the launch's own.
         collectives: Index of what it communicates; `NONE` if it does not say.
         streams: GPU and number of each stream.
-        named: Each name.
-        sizes: Each grid with each block.
+        sizes: Each grid with each block, as the trace has them.
     """
 
     def __init__(self) -> None:
@@ -99,7 +92,6 @@ class Kernels:
         self.launches, self.externals = array("i"), Ids()
         self.collectives = array("i")
         self.streams: list[tuple[int, int]] = []
-        self.named: list[Named] = []
         self.sizes: list[tuple[Any, Any]] = []
 
 
@@ -117,25 +109,34 @@ class LaunchColumns:
         self._of_number, self._of_others = array("i"), dict[Any, int]()
         self.threads, self.starts, self.ends = array("i"), array("q"), array("q")
         self.graphs = array("I")
+        self._count = 0
 
-    def at(self, key: Any) -> int:
-        """Return the index of an ID."""
-        if type(key) is int and 0 <= key < len(self._of_number) and (index := self._of_number[key]) != NONE:
-            return index
-        found = self._of_others.get(key)
-        return self._add_id(key) if found is None else found
+    def places(self, keys: Iterable[Any]) -> list[int]:
+        """Return the index of each of some IDs; `NONE` for what is none."""
+        known = self._of_number
+        found = [
+            index if type(key) is int and 0 <= key < len(known) and (index := known[key]) != NONE else self._other(key)
+            for key in keys
+        ]
+        if (lacking := self._count - len(self.threads)) > 0:
+            self.threads.fromlist([UNSEEN] * lacking)
+            self.starts.fromlist([0] * lacking)
+            self.ends.fromlist([0] * lacking)
+        return found
 
-    def _add_id(self, key: Any) -> int:
-        index = len(self.threads)
+    def _other(self, key: Any) -> int:
+        """Return the index of what is not in the column yet."""
+        if id_of(key) is None:
+            return NONE
+        if (found := self._of_others.get(key)) is not None:
+            return found
+        index, self._count = self._count, self._count + 1
         if type(key) is int and 0 <= key < _MOST_NUMBERS * index + _NUMBERS_AHEAD:
             if (lacking := key + 1 - len(self._of_number)) > 0:
-                self._of_number.extend(array("i", [NONE]) * max(lacking, _NUMBERS_AHEAD))
+                self._of_number.fromlist([NONE] * max(lacking, _NUMBERS_AHEAD))
             self._of_number[key] = index
         else:
             self._of_others[key] = index
-        self.threads.append(UNSEEN)
-        self.starts.append(0)
-        self.ends.append(0)
         return index
 
     def share_of_numbered(self, calls: int) -> float | None:
@@ -153,9 +154,10 @@ class LaunchColumns:
         self._of_number = array("i")
         self._of_others.clear()
 
-    def moment(self, index: int) -> int:
-        """Return its middle: its start may be rounded to that of the operator, or to the end of the last launch."""
-        return (self.starts[index] + self.ends[index]) // 2
+    def moments(self, places: Iterable[int]) -> array[int]:
+        """Return the middles of some: a start may be rounded to that of the operator, or to the end of the last one."""
+        starts, ends = self.starts, self.ends
+        return array("q", [(starts[at] + ends[at]) // 2 for at in places])
 
 
 class Ids:
@@ -165,14 +167,13 @@ class Ids:
         self._numbers = array("q")
         self._others: dict[int, Any] = {}
 
-    def append(self, given: Any) -> None:
-        """Add an ID; anything else than a number or a text is none."""
-        if type(given) is int and NONE < given < LATEST_NS:
-            self._numbers.append(given)
-            return
-        if given is not None and id_of(given) is not None:
-            self._others[len(self._numbers)] = given
-        self._numbers.append(NONE)
+    def extend(self, given: Sequence[Any]) -> None:
+        """Add IDs; anything else than a number or a text is none."""
+        numbers = [one if type(one) is int and NONE < one < LATEST_NS else NONE for one in given]
+        if numbers.count(NONE) != given.count(None):
+            others = enumerate(zip(given, numbers, strict=True), len(self._numbers))
+            self._others |= {at: one for at, (one, number) in others if number == NONE and id_of(one) is not None}
+        self._numbers.fromlist(numbers)
 
     def __getitem__(self, at: int) -> Any:
         """Return an ID; None where there is none."""
@@ -193,6 +194,31 @@ class Operators(Spans):
         self.steps, self.externals = array("q"), Ids()
 
 
+class Texts(dict[str, int]):
+    """The index of each text, which is cut to the length of a name.
+
+    Attributes:
+        each: The texts.
+    """
+
+    def __init__(self, budget: TimelineBudget) -> None:
+        super().__init__()
+        self._budget = budget
+        self.each: list[str] = []
+
+    def __missing__(self, given: str) -> int:
+        """Keep another text, within the budget."""
+        text = bounded_name(given)
+        index = self.get(text)
+        if index is None:
+            self._budget.take(NAME_CHARACTERS, len(text))
+            if text != given:
+                self._budget.cut_names.add(text)
+            index = self[text] = len(self.each)
+            self.each.append(text)
+        return index
+
+
 class TraceColumns:
     """What a trace holds of kernels, and of the host where it may have launched them."""
 
@@ -204,7 +230,8 @@ class TraceColumns:
         """Operators that say what they communicate, and ranges within these that say as much in old traces."""
         self.collectives: list[CollectiveCall] = []
         self.others: list[BusyEvent] = []
-        self.texts: list[str] = []
+        self._text_indices = Texts(budget)
+        self.texts = self._text_indices.each
         self.said: list[OperatorFacts] = []
         self.calls: list[Call] = []
         self.gpus: dict[int, str] = {}
@@ -220,10 +247,8 @@ class TraceColumns:
         self._threads: dict[Any, int] = {}
         self.processes: list[Any] = []
         """The process of each thread."""
-        self._names: dict[str, int] = {}
         self._lanes: dict[tuple[Any, Any], int] = {}
-        self._shapes: dict[Any, int] = {}
-        self._text_indices: dict[str, int] = {}
+        self._sizes = defaultdict[Any, int](counting().__next__)
         self._said_indices: dict[Any, int] = {}
         self._call_indices: dict[Call, int] = {}
         self._collective_indices: dict[Any, int] = {}
@@ -259,8 +284,9 @@ class TraceColumns:
             except KeyError:
                 self._events_of(event.cat).append(event)
         for some, take in self._takers:
-            take(some)
-            some.clear()
+            if some:
+                take(some)
+                some.clear()
         self._unwanted.clear()
         self.event_count += len(events)
         self._budget.take(KEPT, self._kept_count)
@@ -273,10 +299,10 @@ class TraceColumns:
 
     def finish(self) -> None:
         """Forget what only helped to add events."""
+        self.kernels.sizes = [*self._sizes]
         for lookup in (
-            self._names,
             self._lanes,
-            self._shapes,
+            self._sizes,
             self._text_indices,
             self._said_indices,
             self._call_indices,
@@ -302,80 +328,54 @@ class TraceColumns:
 
     def _take_calls(self, events: Sequence[Event]) -> None:
         """Keep calls of CUDA that launch something, wait, or take long; of a thread's with one ID the first."""
-        launches = self.launches
         self._call_count += len(events)
-        for event in events:
-            if (start := event.ts) is None:
+        timed = [(one, _call_kind(one.name or "")) for one in events if one.ts is not None]
+        long = [one for one, kind in timed if kind.waits or one.dur >= _LONG_CALL_NS]
+        self._keep(self.runtime, long, self._indices_of_texts([one.name or "" for one in long]))
+        launching = [one for one, kind in timed if kind.launches]
+        launches = self.launches
+        places = launches.places([(one.args or NO_ARGUMENTS).correlation for one in launching])
+        for event, place, thread in zip(launching, places, self._threads_of(launching), strict=True):
+            if place == NONE:
                 continue
-            duration = event.dur
-            kind = _call_kind(event.name or "")
-            thread = self._thread(event)
-            if kind.waits or duration >= _LONG_CALL_NS:
+            if (known := launches.threads[place]) == UNSEEN:
                 self._kept_count += 1
-                self.runtime.add(thread, start, duration, self._index_of_text(event.name or ""))
-            if not kind.launches or event.args is None or (key := id_of(event.args.correlation)) is None:
-                continue
-            index = launches.at(key)
-            if (known := launches.threads[index]) == UNSEEN:
-                self._kept_count += 1
-                launches.threads[index] = thread
-                launches.starts[index], launches.ends[index] = start, start + duration
-                if kind.is_graph:
-                    launches.graphs.append(index)
+                launches.threads[place] = thread
+                launches.starts[place], launches.ends[place] = event.ts, event.ts + event.dur
+                if _call_kind(event.name or "").is_graph:
+                    launches.graphs.append(place)
             elif known != thread:
-                launches.threads[index] = SEVERAL
+                launches.threads[place] = SEVERAL
 
     def _take_kernels(self, events: Sequence[Event]) -> None:
-        kernels, launches, names, shapes = self.kernels, self.launches, self._names, self._shapes
-        for event in events:
-            if event.ph != "X":
-                continue
-            if event.ts is None or not event.name:
-                self._untimed_count += 1
-                continue
-            self._kept_count += 1
-            args = event.args or NO_ARGUMENTS
-            name = names.get(event.name)
-            if name is None:
-                name = self._index_of_name(event.name)
-            sizes = args.grid, args.block
-            shape = shapes.get(sizes)
-            if shape is None:
-                shape = shapes[sizes] = len(kernels.sizes)
-                kernels.sizes.append((shape_of(args.grid), shape_of(args.block)))
-            correlation = id_of(args.correlation)
-            kernels.starts.append(event.ts)
-            kernels.durations.append(event.dur)
-            kernels.lanes.append(self._lane(event, args))
-            kernels.names.append(name)
-            kernels.shapes.append(shape)
-            kernels.launches.append(NONE if correlation is None else launches.at(correlation))
-            kernels.externals.append(None if args.external == correlation else args.external)
-            kernels.collectives.append(NONE if args.collective is None else self._collective(args))
+        timed = [one for one in events if one.ph == "X" and one.ts is not None and one.name]
+        args = [one.args or NO_ARGUMENTS for one in timed]
+        self._untimed_count += [one.ph for one in events].count("X") - len(timed)
+        self._kept_count += len(timed)
+        kernels = self.kernels
+        kernels.starts.fromlist([one.ts for one in timed])
+        kernels.durations.fromlist([one.dur for one in timed])
+        kernels.lanes.fromlist(self._lanes_of(timed, args))
+        kernels.names.fromlist(self._indices_of_texts([one.name or "" for one in timed]))
+        kernels.shapes.fromlist([self._sizes[one.grid, one.block] for one in args])
+        kernels.launches.fromlist(self.launches.places([one.correlation for one in args]))
+        kernels.externals.extend([None if one.external == one.correlation else one.external for one in args])
+        kernels.collectives.fromlist([NONE if one.collective is None else self._collective(one) for one in args])
 
-    def _lane(self, event: Event, args: Arguments) -> int:
-        """Return the index of a kernel's stream."""
-        device = event.pid if args.device is UNSET else args.device
-        stream = event.tid if args.stream is UNSET else args.stream
-        try:
-            return self._lanes[device, stream]
-        except (KeyError, TypeError):
-            key = index_of(device), index_of(stream)
-            lane = self._lanes.setdefault(key, len(self._lanes))
-            if lane == len(self.kernels.streams):
-                self.kernels.streams.append(key)
-            return lane
+    def _lanes_of(self, kernels: Sequence[Event], args: Sequence[Arguments]) -> list[int]:
+        """Return the index of each kernel's stream."""
+        streams = [
+            (one.pid if own.device is UNSET else own.device, one.tid if own.stream is UNSET else own.stream)
+            for one, own in zip(kernels, args, strict=True)
+        ]
+        return _indices_of(streams, self._lanes, self._lane)
 
-    def _index_of_name(self, given: str) -> int:
-        name = bounded_name(given)
-        if name not in self._names:
-            self._budget.take(NAME_CHARACTERS, len(name))
-            if name != given:
-                self._budget.cut_names.add(name)
-            self._names[name] = len(self.kernels.named)
-            fused = _FUSED.match(name)
-            self.kernels.named.append(Named(name, f"node {fused['nodes']}" if fused else None))
-        return self._names[name]
+    def _lane(self, device: Any, stream: Any) -> int:
+        key = index_of(device), index_of(stream)
+        lane = self._lanes.setdefault(key, len(self._lanes))
+        if lane == len(self.kernels.streams):
+            self.kernels.streams.append(key)
+        return lane
 
     def _take_others(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -384,52 +384,52 @@ class TraceColumns:
             self._kept_count += 1
             args = event.args or NO_ARGUMENTS
             device, stream = (0 if one is UNSET else index_of(one) for one in (args.device, args.stream))
-            name = None if event.name is None else self.texts[self._index_of_text(event.name)]
-            correlation = id_of(args.correlation)
-            launch = NONE if correlation is None else self.launches.at(correlation)
+            name = None if event.name is None else self._shared_text(event.name)
+            launch = self.launches.places((args.correlation,))[0]
             kind: BusyKind = "memset" if "memset" in (event.cat or "").lower() else "copy"
             self.others.append(
                 BusyEvent(event.ts, event.dur, device, stream, kind, name, _elements(args.moved_bytes), launch)
             )
 
     def _take_ranges(self, events: Sequence[Event]) -> None:
-        for event in events:
-            if event.name is None or event.ts is None:
-                continue
-            self._kept_count += 1
-            thread, span = self._thread(event), (event.ts, event.dur)
-            self.ranges.add(thread, *span, self._index_of_text(event.name))
-            if event.name.startswith(_TITLE):
-                self.titles.add(thread, *span, self._title(event.name, event.args or NO_ARGUMENTS))
+        named = [one for one in events if one.name is not None and one.ts is not None]
+        self._keep(self.ranges, named, self._indices_of_texts([one.name or "" for one in named]))
+        titled = [one for one in named if (one.name or "").startswith(_TITLE)]
+        self._keep(self.titles, titled, [self._title(one.name or "", one.args or NO_ARGUMENTS) for one in titled])
 
     def _take_functions(self, events: Sequence[Event]) -> None:
         """Keep calls of modules, and of functions that are neither PyTorch's nor Python's."""
-        for event in events:
-            if (start := event.ts) is None or (said := _own_function(event.name or "")) is None:
-                continue
-            self._kept_count += 1
-            is_module, name = said
-            spans = self.modules if is_module else self.frames
-            spans.add(self._thread(event), start, event.dur, self._index_of_text(name))
+        said = [(one, _own_function(one.name or "")) for one in events if one.ts is not None]
+        for spans, is_module in ((self.modules, True), (self.frames, False)):
+            own = [(one, function[1]) for one, function in said if function and function[0] is is_module]
+            self._keep(spans, [one for one, _ in own], self._indices_of_texts([name for _, name in own]))
 
     def _take_operators(self, events: Sequence[Event]) -> None:
-        operators = self.operators
-        for event in events:
-            if event.name is None or event.ts is None:
-                continue
-            self._kept_count += 1
-            args = event.args or NO_ARGUMENTS
-            step = args.step
-            if type(step) is not int or not 0 <= step < LATEST_NS:
-                step = NONE
-            elif args.forward:  # only what runs backward names the thread of its forward step
-                step = BACKWARD - step
-            thread = self._thread(event)
-            operators.add(thread, event.ts, event.dur, self._say(event.name, args))
-            if args.collective is not None:
-                self.communications.add(thread, event.ts, event.dur, self._collective(args))
-            operators.steps.append(step)
-            operators.externals.append(args.external)
+        named = [one for one in events if one.name is not None and one.ts is not None]
+        args = [one.args or NO_ARGUMENTS for one in named]
+        self._keep(
+            self.operators, named, [self._say(one.name or "", own) for one, own in zip(named, args, strict=True)]
+        )
+        self.operators.steps.fromlist(
+            [
+                # Only what runs backward names the thread of its forward step.
+                NONE
+                if type(step := one.step) is not int or not 0 <= step < LATEST_NS
+                else BACKWARD - step
+                if one.forward
+                else step
+                for one in args
+            ]
+        )
+        self.operators.externals.extend([one.external for one in args])
+        sending = [(one, own) for one, own in zip(named, args, strict=True) if own.collective is not None]
+        self._keep(self.communications, [one for one, _ in sending], [self._collective(own) for _, own in sending])
+
+    def _keep(self, spans: Spans, events: Sequence[Event], facts: list[int]) -> None:
+        """Keep events of the host, each with what it says."""
+        self._kept_count += len(events)
+        ends = [one.ts + one.dur for one in events]
+        spans.extend(self._threads_of(events), [one.ts for one in events], ends, facts)
 
     def _say(self, name: str, args: Arguments) -> int:
         call = b""
@@ -443,10 +443,8 @@ class TraceColumns:
         index = self._said_indices.get(key)
         if index is None:
             index = self._said_indices[key] = len(self.said)
-            shared = (text if text is None else self.texts[self._index_of_text(text)] for text in more)
-            self.said.append(
-                OperatorFacts(self.texts[self._index_of_text(name)], self._call(call) if call else NONE, *shared)
-            )
+            shared = (text if text is None else self._shared_text(text) for text in more)
+            self.said.append(OperatorFacts(self._shared_text(name), self._call(call) if call else NONE, *shared))
         return index
 
     def _call(self, call: Call) -> int:
@@ -492,7 +490,7 @@ class TraceColumns:
         index = self._collective_indices.get(key)
         if index is None:
             texts = (call.name, call.dtype, call.group, call.description, call.ranks)
-            name, *rest = (text if text is None else self.texts[self._index_of_text(text)] for text in texts)
+            name, *rest = (text if text is None else self._shared_text(text) for text in texts)
             index = self._collective_indices[key] = len(self.collectives)
             dtype, group, description, ranks = rest
             self.collectives.append(
@@ -500,29 +498,31 @@ class TraceColumns:
             )
         return index
 
-    def _thread(self, event: Event) -> int:
-        try:
-            return self._threads[event.pid, event.tid]
-        except (KeyError, TypeError):
-            process = id_of(event.pid)
-            thread = self._threads.setdefault((process, id_of(event.tid)), len(self._threads))
-            if thread == len(self.processes):
-                self.processes.append(process)
-            return thread
+    def _threads_of(self, events: Sequence[Event]) -> list[int]:
+        """Return the index of each event's thread."""
+        return _indices_of([(one.pid, one.tid) for one in events], self._threads, self._thread)
 
-    def _index_of_text(self, given: str) -> int:
-        """Return the index of a text, which is cut to the length of a name."""
-        index = self._text_indices.get(given)
-        if index is None:
-            text = bounded_name(given)
-            index = self._text_indices.get(text)
-            if index is None:
-                self._budget.take(NAME_CHARACTERS, len(text))
-                if text != given:
-                    self._budget.cut_names.add(text)
-                index = self._text_indices[text] = len(self.texts)
-                self.texts.append(text)
-        return index
+    def _thread(self, process: Any, number: Any) -> int:
+        key = id_of(process), id_of(number)
+        thread = self._threads.setdefault(key, len(self._threads))
+        if thread == len(self.processes):
+            self.processes.append(key[0])
+        return thread
+
+    def _indices_of_texts(self, texts: Sequence[str]) -> list[int]:
+        return [*map(self._text_indices.__getitem__, texts)]
+
+    def _shared_text(self, given: str) -> str:
+        """Return a text, which is cut to the length of a name, and kept once."""
+        return self.texts[self._text_indices[given]]
+
+
+def _indices_of(keys: Sequence[tuple[Any, Any]], known: Mapping[Any, int], add: Callable[[Any, Any], int]) -> list[int]:
+    """Look keys up; those that are not known, or could not be keys, are added one by one."""
+    try:
+        return [*map(known.__getitem__, keys)]
+    except (KeyError, TypeError):
+        return [add(*key) for key in keys]
 
 
 class _CallKind(NamedTuple):

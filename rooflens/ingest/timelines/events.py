@@ -42,7 +42,7 @@ _BETWEEN_EVENTS = re.compile(r"[ \t\r\n,]*")
 _ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(u[0-9a-fA-F]{0,3})?\Z)?')
 """An escape sequence: valid, perhaps cut by the end of the text, or a stray backslash."""
 _NEXT_EVENT = re.compile(r"\},[ \t\r\n]*\{")
-_SLICE_CHARACTERS = 1 << 17
+_SLICE_CHARACTERS = 1 << 18
 """Events decoded at once, in characters: those beside what the typed decoder refuses are decoded one at a time."""
 _TRIES = 32
 """Most commas looked at for one between two events."""

@@ -130,11 +130,13 @@ def _are_exact(events: Iterable[Event]) -> bool:
     for event in events:
         ts, dur = event.ts, event.dur
         if ts.__class__ is float is dur.__class__ and -_EXACT_US < ts < _EXACT_US and 0 <= dur < _EXACT_US:
-            whole_us = int(ts)
-            event.ts = start_ns = whole_us * 1000 + round((ts - whole_us) * 1000)
+            event.ts = start_ns = round(ts * 1000)
             event.dur = duration_ns = round(dur * 1000)
             if start_ns / 1000 != ts or duration_ns / 1000 != dur:
-                return False
+                # From 50 days on, a product may be rounded to another nanosecond.
+                event.ts = start_ns = int(ts) * 1000 + round((ts - int(ts)) * 1000)
+                if start_ns / 1000 != ts or duration_ns / 1000 != dur:
+                    return False
         elif ts is None or dur is None:
             event.ts = None
         elif _is_exact(ts) and _is_exact(dur):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -14,10 +15,10 @@ from typing import Any, NamedTuple
 from rooflens.format import bounded_name
 from rooflens.ingest.timelines.budget import READING, TimelineBudget
 from rooflens.ingest.timelines.columns import BACKWARD, BETWEEN, UNSEEN, Call, Kernels, TraceColumns
-from rooflens.ingest.timelines.kernel_events import LATEST_NS, text_of
+from rooflens.ingest.timelines.kernel_events import LATEST_NS, shape_of, text_of
 from rooflens.ingest.timelines.kineto import value_of
 from rooflens.ingest.timelines.ranges import OpenRanges, Paths
-from rooflens.ingest.timelines.spans import NONE, Spans, in_order
+from rooflens.ingest.timelines.spans import NONE, Spans, in_order, ordered
 from rooflens.model.program.launches import NO_STEP, Launches, indices
 from rooflens.model.program.steps import StepRanges
 from rooflens.model.program.timeline import KernelEvent, Operands, StepRange
@@ -27,6 +28,7 @@ _MOST_ARGUMENTS, _MOST_DIMENSIONS, _LONGEST_ARGUMENT = 64, 16, 100
 
 
 _GB = 10**9
+_FUSED = re.compile(r"triton_\w+?_fused_(?P<nodes>\w+)")
 
 _Step = tuple[Any, int]
 """What links a backward step to its forward step: the process, and a number."""
@@ -196,12 +198,9 @@ class _Launched:
         kernels, made = self._trace.kernels, Launches()
         order = in_order(kernels.starts)
 
-        def ordered(column: array[int]) -> array[int]:
-            return column if isinstance(order, range) else array(column.typecode, map(column.__getitem__, order))
-
-        made.starts, made.durations = ordered(kernels.starts), ordered(kernels.durations)
-        made.launched_by = launches = ordered(kernels.launches)
-        made.lanes, lanes = indices(ordered(kernels.lanes))
+        made.starts, made.durations = ordered(kernels.starts, order), ordered(kernels.durations, order)
+        made.launched_by = launches = ordered(kernels.launches, order)
+        made.lanes, lanes = indices(ordered(kernels.lanes, order))
         made.streams = [kernels.streams[lane] for lane in lanes]
         around = array("i", map(self._around.__getitem__, launches))
         made.calls = array("i", map(self._calls.__getitem__, launches))
@@ -212,7 +211,7 @@ class _Launched:
                 if (place := self._by_id.get(external)) is not None:
                     origin, operator = by_id[place]
                     around[at], made.calls[at] = self._origin_of[origin], operator + 1
-        told = ordered(kernels.names), ordered(kernels.shapes), ordered(kernels.collectives)
+        told = [ordered(column, order) for column in (kernels.names, kernels.shapes, kernels.collectives)]
         made.kinds, kinds = indices(zip(around, *told, strict=True))
         steps = array("i", map(self._steps.__getitem__, launches))
         each = [*self._step_of]
@@ -228,20 +227,19 @@ class _Launched:
     def _event(self, told: Sequence[int], origin: _Origin, operands: _Operands) -> KernelEvent:
         """Return what alike launches have in common."""
         trace, (name, shape, collective) = self._trace, told
-        title, code = trace.kernels.named[name]
-        grid, block = trace.kernels.sizes[shape]
+        title, (grid, block) = trace.texts[name], trace.kernels.sizes[shape]
         collective = origin.collective if collective == NONE else collective
         said = None if origin.said == NONE else trace.said[origin.said]
         return KernelEvent(
             title,
-            grid,
-            block,
+            shape_of(grid),
+            shape_of(block),
             start_ns=0,
             duration_ns=0,
             nvtx_range=origin.path,
             operator=said and said.operator,
             module=origin.module or origin.forward_module,
-            code=_code(origin.generated, code) or origin.line or origin.forward_line,
+            code=_code(origin.generated, title) or origin.line or origin.forward_line,
             call=0 if said is None else 1,
             operands=said and operands[said.call],
             collective=None if collective == NONE else trace.collectives[collective],
@@ -272,10 +270,9 @@ class _Launched:
                 wanted[thread].append(launch)
         step_ranges = self._find_step_ranges()
         for thread, unordered in wanted.items():
-            moments = array("q", map(launches.moment, unordered))
+            moments = launches.moments(unordered)
             order = in_order(moments)
-            own = array("i", map(unordered.__getitem__, order))
-            moments = array("q", map(moments.__getitem__, order))
+            own, moments = ordered(unordered, order), ordered(moments, order)
             self._origins[thread] = own, self._at(thread, moments, self._paths_at(thread, moments))
             for launch, moment in zip(own, moments, strict=True) if step_ranges else ():
                 if (step := step_ranges.at(self._trace.processes[thread], moment)) is not None:
@@ -391,11 +388,11 @@ class _Launched:
             self._forward |= {step: (origins, at) for at, (_, step) in enumerate(steps)}
 
 
-def _code(generated: str | None, own: str | None) -> str | None:
+def _code(generated: str | None, kernel: str) -> str | None:
     """Return where a kernel comes from: the file that a compiler wrote, with the node that it was made of."""
-    if generated is None:
-        return own
-    return bounded_name(f"{generated}, {own}") if own else generated
+    fused = _FUSED.match(kernel)
+    node = f"node {fused['nodes']}" if fused else None
+    return bounded_name(f"{generated}, {node}") if generated and node else generated or node
 
 
 class _Operands(dict[int, "Operands | None"]):

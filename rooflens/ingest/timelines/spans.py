@@ -5,12 +5,12 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from heapq import heappop, heappush
-from itertools import chain, islice, repeat
+from itertools import islice
 from operator import le
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflens.model.program.timeline import HostSpan
 
@@ -41,11 +41,16 @@ def opened_at(spans: Iterable[HostSpan], moments: Iterable[int]) -> Iterator[tup
 def in_order(moments: Sequence[int]) -> Sequence[int]:
     """Return the places of some moments in their order; most are in order already, and a list takes memory."""
     places = range(len(moments))
-    return places if _is_ordered(places, moments.__getitem__) else sorted(places, key=moments.__getitem__)
+    return places if _are_ordered(moments) else sorted(places, key=moments.__getitem__)
 
 
-def _is_ordered(some: Sequence[int], key: Callable[[int], int]) -> bool:
-    return all(map(le, map(key, some), map(key, islice(some, 1, None))))
+def ordered(column: array[int], order: Sequence[int]) -> array[int]:
+    """Return a column in an order that `in_order` found."""
+    return column if isinstance(order, range) else array(column.typecode, map(column.__getitem__, order))
+
+
+def _are_ordered(moments: Sequence[int]) -> bool:
+    return all(map(le, moments, islice(moments, 1, None)))
 
 
 class Spans:
@@ -63,12 +68,17 @@ class Spans:
         self.by_thread: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
         self._in_order: dict[int, Sequence[int]] = {}
 
-    def add(self, thread: int, start_ns: int, duration_ns: int, fact: int) -> None:
-        """Add the next event."""
-        self.by_thread[thread].append(len(self.facts))
-        self.starts.append(start_ns)
-        self.ends.append(start_ns + duration_ns)
-        self.facts.append(fact)
+    def extend(self, threads: Sequence[int], starts: list[int], ends: list[int], facts: list[int]) -> None:
+        """Add the next events."""
+        first = len(self.facts)
+        if threads and threads.count(threads[0]) == len(threads):
+            self.by_thread[threads[0]].extend(range(first, first + len(threads)))
+        else:
+            for at, thread in enumerate(threads, first):
+                self.by_thread[thread].append(at)
+        self.starts.fromlist(starts)
+        self.ends.fromlist(ends)
+        self.facts.fromlist(facts)
 
     def duration(self, event: int) -> int:
         """Return how long an event took."""
@@ -79,7 +89,8 @@ class Spans:
         if thread in self._in_order:
             return self._in_order[thread]
         own, start = self.by_thread.get(thread, ()), self.starts.__getitem__
-        self._in_order[thread] = own if _is_ordered(own, start) else array("I", sorted(own, key=start))
+        is_ordered = _are_ordered(array("q", map(start, own)))
+        self._in_order[thread] = own if is_ordered else array("I", sorted(own, key=start))
         return self._in_order[thread]
 
     def around(self, events: Iterable[int], moments: Sequence[int]) -> Iterator[int]:
@@ -110,19 +121,14 @@ class Spans:
         starts, ends = self.starts, self.ends
         found = array("q")
         opened: list[tuple[int, int]] = []
-        if not moments:
-            return found
-        coming = iter(moments)
-        moment = next(coming)
-        for event in chain(events, repeat(NONE)):
-            start = starts[event] if event != NONE else moments[-1] + 1
-            while moment < start:
-                while opened and ends[opened[0][1]] < moment:
-                    heappop(opened)
-                found.append(opened[0][1] if opened else NONE)
-                if len(found) == len(moments):
-                    return found
-                moment = next(coming)
-            if (end := ends[event]) >= moment:
-                heappush(opened, (end - start, event))
+        coming = iter(events)
+        event = next(coming, NONE)
+        for moment in moments:
+            while event != NONE and (start := starts[event]) <= moment:
+                if (end := ends[event]) >= moment:
+                    heappush(opened, (end - start, event))
+                event = next(coming, NONE)
+            while opened and ends[opened[0][1]] < moment:
+                heappop(opened)
+            found.append(opened[0][1] if opened else NONE)
         return found

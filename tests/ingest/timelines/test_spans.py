@@ -16,7 +16,7 @@ def test_the_innermost_is_the_shortest_that_contains_the_moment() -> None:
         events = [(chance.randrange(most), chance.randrange(most)) for _ in range(chance.randint(0, 40))]
         threads = [chance.randrange(2) for _ in events]
         for thread, event in zip(threads, events, strict=True):
-            spans.add(thread, *event, 0)
+            spans.extend([thread], [event[0]], [sum(event)], [0])
         moments = array("q", sorted(chance.randrange(2 * most) for _ in range(chance.randint(0, 40))))
         for thread in (0, 1):
             own = [(duration, at) for at, (_, duration) in enumerate(events) if threads[at] == thread]
