@@ -393,4 +393,4 @@ def _more(amount: int) -> str:
 def _legend(whole: Joined) -> Iterator[Words]:
     yield heads_note(share_head(whole))
     if any(one.floor_ns is not None for one in whole.kernels):
-        yield heads_note("floor", "to win", "class")
+        yield heads_note("floor", "to win")

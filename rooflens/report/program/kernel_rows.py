@@ -28,7 +28,7 @@ _COLUMNS = (
     Column("to win", right=True, worth=9),
     Column("operator", fit="end", least=12, worth=7),
     Column("shape", fit="end", least=12, worth=5),
-    Column("from", fit="name", least=10, worth=6),
+    Column("from", fit="end", least=10, worth=6),
     Column("class", fit="wrap", least=12, worth=SPARE),
     Column("FLOP", right=True, page=True),
     Column("bytes", right=True, page=True),
@@ -123,6 +123,6 @@ def move_words(kernel: ProgramKernel) -> Words:
 
 
 def from_words(kernel: ProgramKernel) -> str:
-    """Say where most of a kernel comes from: module and line, else its range; of a file its name, and no folder."""
+    """Say where most of a kernel comes from: module and line, else its innermost range; of a file its name alone."""
     line = ", ".join(part.rpartition("/")[2] for part in (kernel.code or "").split(", "))
-    return ", ".join(filter(None, (kernel.module, line))) or without_step(kernel.nvtx_range)
+    return ", ".join(filter(None, (kernel.module, line))) or without_step(kernel.nvtx_range).rpartition("/")[2]
