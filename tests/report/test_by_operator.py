@@ -17,10 +17,8 @@ from rooflens.model.program.ranks import joined
 from rooflens.programs import read_programs
 from rooflens.report.document import spans
 from rooflens.report.program.by_operator import parts_of
-from rooflens.report.program.words import FLOOR
 
 HTA = Path(__file__).parents[3] / "shared" / "outcomes" / "timelines"
-GLOSSARY = Path(__file__).parents[2] / "docs" / "reference" / "glossary.md"
 
 
 def data_of(page: Path, block: str) -> Any:
@@ -43,7 +41,8 @@ def test_rows_add_up_to_the_program(tmp_path: Path) -> None:
     wall_ns = whole.parts.wall_ns
     rows = parts_of(whole, names, ())
     own_us = {
-        "".join(part.text for part in spans(row.cells[0])): round((row.share or 0) * wall_ns) / 1000 for row in rows
+        "".join(part.text for part in spans(row.cells["kernel"])): round((row.share or 0) * wall_ns) / 1000
+        for row in rows
     }
     assert own_us == {
         "aten::mm": 75,
@@ -53,7 +52,7 @@ def test_rows_add_up_to_the_program(tmp_path: Path) -> None:
         "idle: the trace does not say what the host did": 150,
     }
     assert sum(own_us.values()) * 1000 == wall_ns
-    times = {str(row.cells[1]) for row in rows if row.bound == "communication" or (row.rows and not row.bound)}
+    times = {str(row.cells["time"]) for row in rows if row.bound == "communication" or (row.rows and not row.bound)}
     assert times == {"50.0 µs"}, "the time of a row is that of its share"
 
 
@@ -83,9 +82,3 @@ def test_rows_of_several_ranks_are_those_that_their_lanes_draw(tmp_path: Path) -
         assert [rows[drawn["subjects"][place][3]] for place in lane["subjects"]] == names
     ranks = {rows[item["k"]]: item["rank"] for item in data_of(page, "items") if item["k"] in rows}
     assert ranks == {"gemm": ["rank 0", "rank 1"], "norm": ["rank 0", "rank 1"], "extra": ["rank 1"]}
-
-
-def test_a_floor_is_explained_in_the_words_of_the_glossary() -> None:
-    """What a pointer on the heading reads stands in the glossary."""
-    glossary = " ".join(GLOSSARY.read_text(encoding="utf-8").split())
-    assert FLOOR.partition(";")[0] in glossary

@@ -7,9 +7,10 @@ communication and copies the exposed time counts; idle time has a row for each t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.format import MISSING, duration, percent, si
 from rooflens.model.knowledge.items import column_heads
@@ -22,7 +23,7 @@ from rooflens.model.program.ranks import Joined
 from rooflens.model.verdict_classes import SHOWN_CLASSES
 from rooflens.report.document import Block, Column, Filtered, OnPage, Pick, Span, Style, Table, Words, code
 from rooflens.report.program.idle import IDLE_BECAUSE, idle_place
-from rooflens.report.program.kernel_rows import PLACES, kernel_cells, kernel_columns
+from rooflens.report.program.kernel_rows import HEADS, kernel_cells, kernel_columns
 from rooflens.report.program.lane import DrawnProgram, mark_of, name_of, streams_of
 from rooflens.report.program.words import OF_WALL, PART_NAMES, cut
 
@@ -39,7 +40,7 @@ class OperatorRow(Struct, frozen=True):
     """A row of the table.
 
     Attributes:
-        cells: Its cells without bar and share.
+        cells: Its cells by the heads of their columns, without bar and share.
         share: As of a kernel; None if it has none of its own.
         style: The colour of its bar.
         mark: What the page calls it, where nothing opens from it.
@@ -48,7 +49,7 @@ class OperatorRow(Struct, frozen=True):
         rows: What opens from it.
     """
 
-    cells: tuple[Words, ...]
+    cells: Mapping[str, Words]
     share: float | None
     style: Style = "unknown"
     mark: str = ""
@@ -75,7 +76,10 @@ def by_operator(whole: Joined, names: Mapping[str, str], sides: Sequence[DrawnPr
     for part in parts:
         place = len(rows)
         for one in (part, *part.rows):
-            rows.append(_cells_with_bar(one, most))
+            share = "" if one.share is None else percent(one.share)
+            bar = Span(f"{(one.share or 0.0) / most:.4f}", one.style)
+            cells: dict[str, Words] = {**one.cells, OF_WALL: share, "on one scale": bar}
+            rows.append(tuple(cells.get(head, "") for head in HEADS if head != "operator"))
             within.append(-1 if one is part else place)
             marks.append("" if one.rows else one.mark)
     left_out = len(whole.kernels) - min(_KERNELS, len(whole.kernels))
@@ -117,19 +121,15 @@ class _RowMaker:
         if rest := [member.kernel for group in groups[_OPERATORS:] for member in group.rows]:
             yield self._summed_row(rest, _sums(f"{len(groups) - _OPERATORS:,} other operators", rest), "other")
         if every := [one for one in whole.every if one.is_communication]:
-            time_ns, amount = (sum(getattr(one, name) for one in every) for name in ("time_ns", "count"))
-            cells = _short_cells("communication", time_ns, amount)
-            share = sum(one.share or 0.0 for one in every)
-            if whole.parts.wall_ns:
-                cells = _exposed_cells("communication", whole.parts.communication_ns, time_ns, amount)
-                share = whole.share("communication")
             rows = self._opened_rows(sorted(sent, key=lambda one: -one.time_ns))
-            yield OperatorRow(cells, share, "communication", mark_of("communication"), "communication", rows=rows)
+            yield replace(_exposed_row(whole, "communication", every, rows), style="communication")
         chosen = {one.identity for one in whole.kernels}
         if left := [one for one in whole.every if not one.is_communication and one.identity not in chosen]:
             yield self._summed_row(left, _sums("kernels that were not chosen", left), "not chosen")
 
-    def _summed_row(self, kernels: Sequence[ProgramKernel], cells: tuple[Words, ...], name: str | None) -> OperatorRow:
+    def _summed_row(
+        self, kernels: Sequence[ProgramKernel], cells: Mapping[str, Words], name: str | None
+    ) -> OperatorRow:
         share, style, rows = sum(one.share or 0.0 for one in kernels), _style(kernels), self._opened_rows(kernels)
         return OperatorRow(cells, share, style, mark_of("operator", name), style, rows=rows)
 
@@ -137,9 +137,7 @@ class _RowMaker:
         return tuple(self._operator_row(one) for one in kernels if id(one) in self._listed)
 
     def _operator_row(self, kernel: ProgramKernel) -> OperatorRow:
-        cells = kernel_cells(kernel, self._names[kernel.name], 1.0)
-        elsewhere = {PLACES[head] for head in ("on one scale", OF_WALL, "operator")}
-        cells = tuple(words for place, words in enumerate(cells) if place not in elsewhere)
+        cells = kernel_cells(kernel, self._names[kernel.name])
         mark, kind = mark_of(*kernel.identity), kernel.shown_class
         return OperatorRow(
             cells, kernel.share, kind, mark, kind, self._streams.get(mark, ()), self._ranks.get(mark, ())
@@ -160,9 +158,7 @@ def _copies_and_graphs(whole: Joined) -> Iterator[OperatorRow]:
     """Yield copies and graphs, where they take time that nothing else does."""
     parts = whole.parts
     if parts.copies_ns:
-        time_ns, amount = (sum(getattr(one, name) for one in whole.copies) for name in ("time_ns", "count"))
-        cells = _exposed_cells("copies", parts.copies_ns, time_ns, amount)
-        yield OperatorRow(cells, whole.share("copies"), rows=tuple(map(_copies, whole.copies[:_CAUSES])))
+        yield _exposed_row(whole, "copies", whole.copies, tuple(map(_copies, whole.copies[:_CAUSES])))
     graphs: tuple[Subject, ...] = ("graphs", "unknown")
     for subject in graphs:
         if time_ns := parts.of(subject):
@@ -170,13 +166,24 @@ def _copies_and_graphs(whole: Joined) -> Iterator[OperatorRow]:
             yield OperatorRow(_short_cells(name, time_ns), whole.share(subject), mark=mark_of(name), bound="graphs")
 
 
+def _exposed_row(
+    whole: Joined,
+    subject: Literal["communication", "copies"],
+    of: Sequence[ProgramKernel | Copies],
+    rows: tuple[OperatorRow, ...],
+) -> OperatorRow:
+    """Make a row of the exposed time, with the time in all where kernels hide some; without wall time, of all of it."""
+    time_ns = sum(one.time_ns for one in of)
+    own_ns = whole.parts.of(subject) if whole.parts.wall_ns else time_ns
+    in_all = "" if time_ns == own_ns else f" ({duration(time_ns)} in all)"
+    name = f"{PART_NAMES[subject]}{in_all}" if whole.parts.wall_ns else subject
+    cells = _short_cells(name, own_ns, sum(one.count for one in of))
+    return OperatorRow(cells, own_ns / (whole.whole_ns or 1), mark=mark_of(subject), bound=subject, rows=rows)
+
+
 def _copies(copies: Copies) -> OperatorRow:
-    cells = _short_cells(
-        code(cut(copies.name)) if copies.name else "not named",
-        copies.time_ns,
-        copies.count,
-        si(copies.moved_bytes, "B"),
-    )
+    name = code(cut(copies.name)) if copies.name else "not named"
+    cells = {**_short_cells(name, copies.time_ns, copies.count), "bytes": si(copies.moved_bytes, "B")}
     return OperatorRow(cells, None, mark=mark_of("copy", copies.name), bound="copies")
 
 
@@ -191,8 +198,9 @@ def _idle(whole: Joined) -> Iterator[OperatorRow]:
 
 
 def _idle_row(kind: IdleKind, place: int, idle: Idle) -> OperatorRow:
-    cells = _short_cells(idle_place(idle.cause), idle.gap_ns, idle.count, where=cut(idle.cause.call or ""))
-    return OperatorRow(cells, idle.share, mark=f"idle-{kind}-{place}", bound="idle")
+    cells = _short_cells(idle_place(idle.cause), idle.gap_ns, idle.count)
+    call: Words = code(cut(idle.cause.call)) if idle.cause.call else ""
+    return OperatorRow({**cells, "from": call}, idle.share, mark=f"idle-{kind}-{place}", bound="idle")
 
 
 def _style(kernels: Sequence[ProgramKernel]) -> Style:
@@ -203,38 +211,19 @@ def _style(kernels: Sequence[ProgramKernel]) -> Style:
     return max(times, key=times.__getitem__)
 
 
-def _group_cells(group: RowGroup, name: Words) -> tuple[Words, ...]:
-    of = (
-        f" (of {duration(group.floor_time_ns)})"
-        if group.floor_ns is not None and group.floor_time_ns < group.time_ns
-        else ""
-    )
-    floor, gain = duration(group.floor_ns) + of, duration(group.gain_ns)
-    return (name, duration(group.time_ns), f"{group.count:,}", "", floor, gain, *[""] * 6)
+def _group_cells(group: RowGroup, name: Words) -> dict[str, Words]:
+    is_part = group.floor_ns is not None and group.floor_time_ns < group.time_ns
+    floor = duration(group.floor_ns) + (f" (of {duration(group.floor_time_ns)})" if is_part else "")
+    return {**_short_cells(name, group.time_ns, group.count), "floor": floor, "to win": duration(group.gain_ns)}
 
 
-def _short_cells(
-    name: Words, time_ns: float, amount: int | None = None, moved: str = "", *, where: str = ""
-) -> tuple[Words, ...]:
-    """Write the cells of what is no kernel."""
-    number = "" if amount is None else f"{amount:,}"
-    from_where = code(where) if where else ""
-    return (name, duration(time_ns), number, "", "", "", "", from_where, "", "", moved, "")
+def _short_cells(name: Words, time_ns: float, amount: int | None = None) -> dict[str, Words]:
+    """Write the cells that rows of any kind have."""
+    return {"kernel": name, "time": duration(time_ns), "launches": "" if amount is None else f"{amount:,}"}
 
 
-def _exposed_cells(of: Subject, exposed_ns: int, time_ns: int, amount: int) -> tuple[Words, ...]:
-    """Write the exposed time, which the share is of, and the time in all where kernels hide some of it."""
-    in_all = "" if time_ns == exposed_ns else f" ({duration(time_ns)} in all)"
-    return _short_cells(PART_NAMES[of] + in_all, exposed_ns, amount)
-
-
-def _sums(name: Words, kernels: Sequence[ProgramKernel]) -> tuple[Words, ...]:
+def _sums(name: Words, kernels: Sequence[ProgramKernel]) -> dict[str, Words]:
     return _short_cells(name, sum(one.time_ns for one in kernels), sum(one.count for one in kernels))
-
-
-def _cells_with_bar(row: OperatorRow, most: float) -> tuple[Words, ...]:
-    bar = Span(f"{(row.share or 0.0) / most:.4f}", row.style)
-    return *row.cells[:2], "" if row.share is None else percent(row.share), bar, *row.cells[2:]
 
 
 def _operator_columns(whole: Joined) -> Iterator[Column]:
@@ -243,7 +232,7 @@ def _operator_columns(whole: Joined) -> Iterator[Column]:
     for column in kernel_columns(whole):
         if column.heading != "operator":
             head = "operator, kernel" if column.heading == "kernel" else column.heading
-            yield column._replace(heading=head, about=column.about or about.get(column.heading, ""))
+            yield column._replace(heading=head, about=about.get(column.heading, ""))
 
 
 def _row_item(row: OperatorRow) -> dict[str, Any]:

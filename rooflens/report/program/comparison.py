@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rooflens.format import bare_intensity, count, cut_middle, duration, percent, plain_name
+from rooflens.format import bare_intensity, count, duration, percent, plain_name
 from rooflens.model.compare.gate import Gated
 from rooflens.model.compare.given import Given, defaults_words
 from rooflens.model.keys import short_names
@@ -41,7 +41,7 @@ from rooflens.report.document import (
     strong,
 )
 from rooflens.report.program.lane import DrawnProgram, lanes_block, mark_of, sides_of
-from rooflens.report.program.words import without_step
+from rooflens.report.program.words import LEAST_PART, cut, without_step
 from rooflens.report.words.change import asked_words, speed_words
 
 SHOWN, RIDGES_SHOWN = 12, 8
@@ -50,9 +50,6 @@ SHOWN, RIDGES_SHOWN = 12, 8
 _ROWS_NAMED = 3
 """Rows that the first line names."""
 
-_LEAST_NAMED = 0.02
-"""A difference is named in the first line from this part of the longer step on."""
-
 _AS_FAST = 0.0005
 """A factor nearer to 1 than this would be written as 0.0 %."""
 
@@ -60,7 +57,6 @@ _CHANGE_KINDS = ("slower", "faster", "same", "new", "gone")
 
 _DRAWN = 12
 _KERNELS_ON_PAGE = 300
-_CELL_WIDTH = 300
 
 _HOW = (
     (
@@ -142,7 +138,7 @@ def headline(comparison: ProgramComparison) -> Words:
     before, after = comparison.base.wall_ns, comparison.head.wall_ns
     of_ranks = f" (mean of {count(len(comparison.ranks), 'rank')})" if comparison.ranks else ""
     whole = f"{unit(comparison)}{of_ranks} {duration(before)} -> {duration(after)}, {verdict_words(comparison)}"
-    least = _LEAST_NAMED * max(before, after)
+    least = LEAST_PART * max(before, after)
     most = [one for one in comparison.changes if abs(one.lost_ns) >= least and one.what != "overlap"][:_ROWS_NAMED]
     if not most:
         return f"{whole}."
@@ -152,12 +148,12 @@ def headline(comparison: ProgramComparison) -> Words:
 def _change_words(change: RowChange) -> Words:
     """Say what became of a row: `aten::mm 3.10 ms -> 1.20 ms`, `idle grew 400 us`."""
     if change.what != "operator" or change.how != "both":
-        name = code(_cut_cell(change.name)) if change.what == "operator" else Span(change.name)
+        name = code(cut(change.name)) if change.what == "operator" else Span(change.name)
         verb = {"new": "new with", "gone": "gone with", "both": "grew by" if change.lost_ns > 0 else "shrank by"}[
             change.how
         ]
         return (name, f" {verb} {duration(abs(change.lost_ns))}")
-    return code(_cut_cell(change.name)), f" {_amount_time(change.base)} -> {_amount_time(change.head)}"
+    return code(cut(change.name)), f" {_amount_time(change.base)} -> {_amount_time(change.head)}"
 
 
 def _comparison_blocks(comparison: ProgramComparison, gated: Gated | None, given: Sequence[Given]) -> Iterator[Block]:
@@ -263,7 +259,7 @@ def _change_row(change: RowChange, comparison: ProgramComparison) -> tuple[Words
     has_samples = comparison.is_per_step and change.how == "both" and change.base and change.base.samples_ns
     is_time = change.what != "overlap"
     return (
-        code(_cut_cell(change.name)) if change.what == "operator" else change.name,
+        code(cut(change.name)) if change.what == "operator" else change.name,
         _amount_time(change.base),
         _amount_time(change.head),
         signed_duration(round(change.lost_ns, 3) or 0.0),
@@ -364,8 +360,8 @@ def _expected(changes: Sequence[MatchedKernels]) -> Iterator[str]:
 def _ridge_row(change: MatchedKernels) -> tuple[Words, ...]:
     before, after = change.ridges
     return (
-        code(_cut_cell(change.operator or change.name)),
-        code(_cut_cell(change.shape or "")),
+        code(cut(change.operator or change.name)),
+        code(cut(change.shape or "")),
         bare_intensity(before.intensity) if before else "",
         f"{before.side} -> {after.side}" if before and after else "",
         _speed(change.expected),
@@ -463,16 +459,14 @@ def _change_kind(change: RowChange | MatchedKernels) -> str:
 
 def _kernel_row(change: MatchedKernels, names: Mapping[str, str], heads: Sequence[str], of: str) -> tuple[Words, ...]:
     """Write the cells of a kernel below those columns, and how it was matched."""
-    was = (
-        (" was ", code(_cut_cell(names[change.was]))) if change.was and names[change.was] != names[change.name] else ()
-    )
-    shape = (code(_cut_cell(change.shape)),) if change.shape else ()
-    was_shape = (" was ", code(_cut_cell(change.was_shape))) if change.was_shape else ()
+    was = (" was ", code(cut(names[change.was]))) if change.was and names[change.was] != names[change.name] else ()
+    shape = (code(cut(change.shape)),) if change.shape else ()
+    was_shape = (" was ", code(cut(change.was_shape))) if change.was_shape else ()
     sides = change.base, change.head
     shown = change.head or change.base
     where = without_step(change.module)
     cells: dict[str, Words] = {
-        "": (code(_cut_cell(names[change.name])), *was),
+        "": (code(cut(names[change.name])), *was),
         "before": _amount_time(change.base),
         "after": _amount_time(change.head),
         "difference": signed_duration(round(change.lost_ns, 3) or 0.0),
@@ -482,7 +476,7 @@ def _kernel_row(change: MatchedKernels, names: Mapping[str, str], heads: Sequenc
         ),
         f"of the {of}": percent(shown.share) if shown and shown.share else "",
     }
-    also: tuple[Words, ...] = (change.how, (*shape, *was_shape) or "", code(_cut_cell(where)) if where else "")
+    also: tuple[Words, ...] = (change.how, (*shape, *was_shape) or "", code(cut(where)) if where else "")
     return (*(cells.get(head, "") for head in heads), *also)
 
 
@@ -518,7 +512,3 @@ def _bars(comparison: ProgramComparison) -> Iterator[dict[str, Any]]:
 
 def _file_name(label: str) -> str:
     return label.replace("\\", "/").rstrip("/").rpartition("/")[2] or label
-
-
-def _cut_cell(text: str) -> str:
-    return cut_middle(text, _CELL_WIDTH)

@@ -68,14 +68,6 @@ _WON = 3
 _KINDS: Mapping[str, bool] = {"compute kernel": False, "communication kernel": True}
 """What kernels are counted apart: whether they wait for other GPUs."""
 
-_HOW = (
-    "A floor is the least time by FLOPs and bytes that the sizes of an operator state, at the peaks of the GPU's "
-    "datasheet, from cold caches. A kernel that took less found operands in L2: then it is the floor from a `warm` "
-    "cache, or from one that held them `partly`. What can be won counts from the floor, and from 5 \u00b5s a launch; "
-    "of kernels that a report beside the trace holds it is what their best move wins, or what lies above their limit. "
-    "The class of a kernel that no report holds is open, because nothing was counted inside it."
-)
-
 _OF_HEADS = {
     "on one scale": "share",
     **dict.fromkeys(SHARES, "share"),
@@ -164,8 +156,6 @@ def _document_blocks(
         yield Paragraph(tuple(f"note: {note}" for note in notes), "note")
     if whole.every:
         yield Paragraph(tuple(_legend(whole)), "note")
-    if not brief:
-        yield Columns(((Folded("How to read it", (paragraph(_HOW),)),),))
 
 
 def _kernels_blocks(
@@ -288,7 +278,7 @@ def _kernels_table(whole: Joined, part: _List, how: tuple[int, Mapping[str, Key]
         cells = tuple((code(names[one.name]), *(_chosen_cell(key, one) for key in keys.values())) for one in kernels)
         return Table(columns, cells, title, shown=top, amount=amount, rest=part.rest)
     longest = max((one.share or 0.0 for one in kernels), default=0.0) or 1.0
-    rows = tuple(kernel_cells(one, names[one.name], longest) for one in kernels)
+    rows = tuple(tuple(kernel_cells(one, names[one.name], longest).values()) for one in kernels)
     table = Table(columns, rows, title, shown=top, amount=amount, rest=part.rest)
     return table.without_empty(MISSING)
 

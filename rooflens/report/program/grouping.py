@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rooflens.format import cut_middle, duration, percent
+from rooflens.format import duration, percent
 from rooflens.model.program.grouping import GroupedBy, GroupMember, RowGroup, grouped
 from rooflens.model.program.ranks import Joined
 from rooflens.report.document import SPARE, Column, Folded, OnPage, Span, Table, Words, code, few
-from rooflens.report.program.words import FLOOR, share_head
+from rooflens.report.program.words import cut, share_head
 
-_CELL_WIDTH = 300
 _KERNELS = 2
 _GROUPS_ON_PAGE = 200
 
@@ -44,7 +43,7 @@ def groups_table(whole: Joined, by: GroupedBy, names: Mapping[str, str], top: in
         Column("time", right=True, worth=9),
         Column(share_head(whole), right=True, worth=8),
         Column("launches", right=True, worth=6),
-        Column("floor", right=True, worth=8, about=FLOOR),
+        Column("floor", right=True, worth=8),
         Column("with floor", right=True, worth=SPARE + 1, about="time of the launches whose floor is known"),
         Column("to win", right=True, worth=9),
         Column(last, fit="end", least=20, worth=7),
@@ -60,7 +59,7 @@ def modules_on_page(whole: Joined, names: Mapping[str, str]) -> Iterator[OnPage]
 
 
 def _group_row(group: RowGroup, by: GroupedBy, names: Mapping[str, str]) -> tuple[Words, ...]:
-    name = None if group.name is None else cut_middle(names.get(group.name, group.name), _CELL_WIDTH)
+    name = None if group.name is None else cut(names.get(group.name, group.name))
     return (
         Span(_UNKNOWN[by], "dim") if name is None else code(name),
         duration(group.time_ns),
@@ -81,4 +80,4 @@ def _insides(rows: Sequence[GroupMember], by: GroupedBy, names: Mapping[str, str
         if name:
             times[name] = times.get(name, 0) + one.time_ns
     ordered = sorted(times.items(), key=lambda item: -item[1])
-    return [(code(cut_middle(name, _CELL_WIDTH)), f" {duration(time_ns)}") for name, time_ns in ordered]
+    return [(code(cut(name)), f" {duration(time_ns)}") for name, time_ns in ordered]

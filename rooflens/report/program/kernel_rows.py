@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -12,7 +11,7 @@ from rooflens.format import duration, percent, si
 from rooflens.model.program.kernels import ProgramKernel, in_order, summed
 from rooflens.model.program.ranks import Joined
 from rooflens.report.document import SPARE, Column, Span, Words, code
-from rooflens.report.program.words import FLOOR, OF_WALL, cut, share_head, without_step
+from rooflens.report.program.words import OF_WALL, cut, share_head, without_step
 
 _CLASS = Column("class", fit="wrap", least=25, most=36, worth=8)
 """The column of classes where a report says what makes them so."""
@@ -24,11 +23,11 @@ _COLUMNS = (
     Column("on one scale", fit="bar", page=True),
     Column("launches", right=True, worth=6),
     Column("a launch", right=True, worth=SPARE + 1),
-    Column("floor", right=True, worth=8, about=FLOOR),
+    Column("floor", right=True, worth=8),
     Column("to win", right=True, worth=9),
     Column("operator", fit="end", least=12, worth=7),
     Column("shape", fit="end", least=12, worth=5),
-    Column("from", fit="name", least=10, worth=6),
+    Column("from", fit="end", least=10, worth=6),
     Column("class", fit="wrap", least=12, worth=SPARE),
     Column("FLOP", right=True, page=True),
     Column("bytes", right=True, page=True),
@@ -38,8 +37,8 @@ _COLUMNS = (
 _LISTED = ({"gain", "limit"}, {"time"}, {"communication", "floor"})
 """What the rows of each part of the list are ranked by."""
 
-PLACES: Mapping[str, int] = {one.heading: place for place, one in enumerate(_COLUMNS)}
-"""Places of cells, by the heads of their columns."""
+HEADS = tuple(one.heading for one in _COLUMNS)
+"""What `kernel_cells` calls its cells."""
 
 
 def kernel_columns(whole: Joined) -> tuple[Column, ...]:
@@ -52,23 +51,22 @@ def kernel_columns(whole: Joined) -> tuple[Column, ...]:
     )
 
 
-def kernel_cells(kernel: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:
-    """Write the cells of a kernel.
+def kernel_cells(kernel: ProgramKernel, name: str, longest: float = 1.0) -> dict[str, Words]:
+    """Write the cells of a kernel by `HEADS`, in their order.
 
     Args:
         kernel: The kernel.
         name: Its short name.
         longest: The share that fills the bar.
     """
-    floor = duration(kernel.floor_ns) + (f" ({kernel.caches})" if kernel.caches not in {None, "cold"} else "")
-    return (
+    cells: tuple[Words, ...] = (
         code(name),
         duration(kernel.time_ns),
         "" if kernel.share is None else percent(kernel.share),
         Span(f"{(kernel.share or 0.0) / longest:.4f}", "unknown"),
         f"{kernel.count:,}",
         duration(kernel.launch_ns),
-        floor,
+        duration(kernel.floor_ns) + (f" ({kernel.caches})" if kernel.caches not in {None, "cold"} else ""),
         duration(kernel.gain_ns),
         code(cut(kernel.operator)) if kernel.operator else "",
         code(cut(kernel.shape)) if kernel.shape else "",
@@ -78,6 +76,7 @@ def kernel_cells(kernel: ProgramKernel, name: str, longest: float) -> tuple[Word
         si(kernel.moved_bytes, "B"),
         move_words(kernel),
     )
+    return dict(zip(HEADS, cells, strict=True))
 
 
 class ListedKernels(NamedTuple):
@@ -123,6 +122,9 @@ def move_words(kernel: ProgramKernel) -> Words:
 
 
 def from_words(kernel: ProgramKernel) -> str:
-    """Say where most of a kernel comes from: module and line, else its range; of a file its name, and no folder."""
+    """Say where most of a kernel comes from: module and line, else its ranges; of a file its name, and no folder."""
     line = ", ".join(part.rpartition("/")[2] for part in (kernel.code or "").split(", "))
-    return ", ".join(filter(None, (kernel.module, line))) or without_step(kernel.nvtx_range)
+    # Of `forward/forward:mlp` the first says nothing.
+    ranges = without_step(kernel.nvtx_range).split("/")
+    told = (one for one, within in zip(ranges, (*ranges[1:], ""), strict=True) if not within.startswith(one))
+    return ", ".join(filter(None, (kernel.module, line))) or "/".join(told)

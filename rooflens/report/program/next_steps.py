@@ -19,7 +19,7 @@ from rooflens.report.document import joined as joined_words
 from rooflens.report.program.communication import collective_words
 from rooflens.report.program.idle import IDLE_BECAUSE, gap_place, gaps_of, host_did, places_of, where_of
 from rooflens.report.program.parts import copied
-from rooflens.report.program.words import LEAST_PART, LONGEST, PART_NAMES, cut, file_name
+from rooflens.report.program.words import LEAST_PART, LONGEST, cut, file_name, part_title
 
 _LARGE_CAUSE = 0.1
 """From this part of the time on a cause of idle time that is not the largest is named, too."""
@@ -71,7 +71,7 @@ def next_steps(whole: Joined) -> list[Advice]:
 
 def _label(whole: Joined, subject: Subject) -> str:
     above = " above or without a floor" if subject == "kernels" and whole.parts.floor_ns else ""
-    label = f"{PART_NAMES[subject].capitalize()}{above}"
+    label = f"{part_title(subject)}{above}"
     return f"{label}, {percent(whole.share(subject))}" if whole.parts.wall_ns else label
 
 
@@ -229,10 +229,6 @@ def _queued(whole: Joined, idle: Idle) -> Words:
     return (f" ({short}). Fewer kernels leave fewer gaps: fuse, or ", *_graph_words(whole))
 
 
-def _not_recorded(_: Joined, __: Idle) -> Words:
-    return ""
-
-
 def _is_nsys(whole: Joined) -> bool:
     return all(program.kind == NSYS for program in whole.programs)
 
@@ -242,7 +238,7 @@ _IDLE_STEPS: Mapping[IdleKind, Callable[[Joined, Idle], Words]] = {
     "synchronizing": _synchronizing,
     "host": _busy_host,
     "queued": _queued,
-    "unknown": _not_recorded,
+    "unknown": lambda *_: "",
 }
 
 

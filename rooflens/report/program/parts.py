@@ -14,7 +14,7 @@ from rooflens.model.program.steps import Step
 from rooflens.report.document import Words, code
 from rooflens.report.program.communication import collective_words
 from rooflens.report.program.idle import IDLE_BECAUSE, step_name
-from rooflens.report.program.words import PART_NAMES, cut
+from rooflens.report.program.words import PART_NAMES, cut, part_title
 
 _NEARLY_ALL = 0.95
 """A cause that takes so much of the idle time takes it all."""
@@ -114,40 +114,24 @@ def _idle_headline(whole: Joined) -> str:
     return f"{head}; for {duration(time_ns)} {IDLE_BECAUSE[kind]}"
 
 
-def _exposed_headline(whole: Joined, subject: Subject, most: str) -> str:
+def _share_headline(whole: Joined, subject: Subject, most: str = "") -> str:
     of = f", most in {most}" if most else ""
-    return f"{PART_NAMES[subject].capitalize()} {percent(whole.share(subject))} of {duration(whole.parts.wall_ns)}{of}"
-
-
-def _communication_headline(whole: Joined) -> str:
-    return _exposed_headline(whole, "communication", "".join(map(collective_words, whole.collectives[:1])))
-
-
-def _copies_headline(whole: Joined) -> str:
-    return _exposed_headline(whole, "copies", "".join(map(copied, whole.copies[:1])))
+    return f"{part_title(subject)} {percent(whole.share(subject))} of {duration(whole.parts.wall_ns)}{of}"
 
 
 def _kernels_headline(whole: Joined) -> str:
     parts = whole.parts
-    head = f"Compute kernels take {percent(parts.kernels_ns / parts.wall_ns)} of {duration(parts.wall_ns)}"
+    head = f"{part_title('kernels')} take {percent(parts.kernels_ns / parts.wall_ns)} of {duration(parts.wall_ns)}"
     return f"{head}: {_saving(whole)}"
-
-
-def _graphs_headline(whole: Joined) -> str:
-    share, wall = percent(whole.share("graphs")), duration(whole.parts.wall_ns)
-    return f"CUDA graphs take {share} of {wall}; their kernels are not recorded"
-
-
-def _unknown_headline(whole: Joined) -> str:
-    share, wall = percent(whole.share("unknown")), duration(whole.parts.wall_ns)
-    return f"CUDA graphs ran in {share} of {wall}, and the trace does not say for how long"
 
 
 _HEADLINES: Mapping[Subject, Callable[[Joined], str]] = {
     "idle": _idle_headline,
-    "communication": _communication_headline,
-    "copies": _copies_headline,
+    "communication": lambda whole: _share_headline(
+        whole, "communication", "".join(map(collective_words, whole.collectives[:1]))
+    ),
+    "copies": lambda whole: _share_headline(whole, "copies", "".join(map(copied, whole.copies[:1]))),
     "kernels": _kernels_headline,
-    "graphs": _graphs_headline,
-    "unknown": _unknown_headline,
+    "graphs": lambda whole: _share_headline(whole, "graphs"),
+    "unknown": lambda whole: _share_headline(whole, "unknown"),
 }

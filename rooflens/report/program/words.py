@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from rooflens.model.program.program import Program
     from rooflens.model.program.ranks import Joined
 
-FLOOR = (
-    "the longest of what arithmetic and bytes of a prediction take, from cold caches: no kernel is faster; here by the "
-    "sizes of operators"
-)
-"""What a floor is, as the glossary has it."""
-
 SHARES = OF_WALL, OF_KERNEL_TIME = "of wall", "of kernel time"
 """Heads of shares: of the program's time; of printed summaries, which do not tell that, of the time of all kernels."""
 
@@ -28,8 +22,8 @@ PART_NAMES: Mapping[Subject, str] = {
     "kernels": "compute kernels",
     "communication": "exposed communication",
     "copies": "exposed copies",
-    "graphs": "graphs, kernels not recorded",
-    "unknown": "graphs of which nothing was recorded",
+    "graphs": "CUDA graphs without their kernels",
+    "unknown": "CUDA graphs of which nothing was recorded",
     "idle": "idle",
 }
 """The parts of a program's time."""
@@ -44,6 +38,12 @@ _HASHES = re.compile(r"#{2,} *([^#/]*?) *#{2,}")
 """What programs set their ranges off with: `## forward ##`."""
 
 _STEP_PREFIX = re.compile(r"^ProfilerStep#(?:\d+|\*)(?:/|$)")
+
+
+def part_title(subject: Subject) -> str:
+    """Begin a sentence with the name of a part."""
+    name = PART_NAMES[subject]
+    return f"{name[0].upper()}{name[1:]}"
 
 
 def heads_note(*heads: str) -> str:
