@@ -242,11 +242,6 @@ def _kernel_names(changes: Sequence[Change]) -> frozenset[str]:
     return frozenset(change.base.kernel.name for change in changes if change.base)
 
 
-def compare(base: Side, head: Side, threshold: float = DEFAULT_THRESHOLD, program: str = "") -> Ladder:
-    """Set two sides side by side; each needs at least one recording."""
-    return ladder(program, (base, head), threshold)
-
-
 def ladder(
     program: str,
     sides: Sequence[Side],

@@ -6,11 +6,12 @@ import pytest
 from msgspec.structs import replace
 from support import samples
 from support.loops import for_all
+from support.pairs import compare
 
 from rooflens.errors import UsageError
 from rooflens.model.compare.compare import Side, Spread, Timing
 from rooflens.model.compare.gate import Gate, parse_floor
-from rooflens.model.compare.ladder import Ladder, compare
+from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import Analysis
 
 
