@@ -123,7 +123,7 @@ def test_launches_share_the_floor_where_counts_differ() -> None:
         before = [[kernel(3.0 + e)] * launches for e in (0, 0.01)]
         after = [[kernel(3.5 + e)] * (launches + 1) for e in (0, 0.01)]
         judged = Gate(0.05, per_kernel=True).judge([program(before, after)]).judged
-        assert [one.failed for one in judged if one.change] == [failed]
+        assert [one.failed for one in judged if one.kernel] == [failed]
 
 
 def test_a_gone_kernel_hides_no_regression() -> None:
