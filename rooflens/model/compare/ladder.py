@@ -125,6 +125,11 @@ class Ladder(Struct, frozen=True):
         return self.rungs[-1].side
 
     @property
+    def is_of_one_report(self) -> bool:
+        """True where its sides are kernels of one report, which were recorded alike."""
+        return self.is_detected and self.base.digests == self.head.digests
+
+    @property
     def each(self) -> tuple[Ladder, ...]:
         """The first side with each other one, as ladders of two."""
         return self.pairs or (self,)
