@@ -9,10 +9,11 @@ from typing import Any
 
 from msgspec.structs import replace
 from support import samples
+from support.pairs import compare
 
 from rooflens.model.compare.compare import Side
 from rooflens.model.compare.gate import Gate, Gated
-from rooflens.model.compare.ladder import Ladder, compare
+from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import Analysis
 from rooflens.writing.answers import of_comparison
 

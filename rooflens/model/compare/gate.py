@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -68,38 +67,28 @@ def parse_per_cent(given: float | str, name: str) -> float:
     return number if number < 1 and not has_sign else number / 100
 
 
-class Judgeable(Protocol):
-    """A part of a program whose time a gate judges: a kernel, or an operator of a timeline."""
-
-    @property
-    def name(self) -> str:
-        """The kernel's or program's name in the gate's sentences."""
-
-    @property
-    def counts_differ(self) -> bool:
-        """Whether its mean launch is judged, as one side launched it more often."""
-
-
 class Judged(Struct, frozen=True):
     """The gate's judgement of one time, of a program or of a part of it.
 
     Attributes:
-        change: The part; None for the whole program.
+        kernel: The kernel, or the operator of a timeline; None for the whole program.
         outcome: `slower` fails.
         fail_on: The gate's limit for it as a fraction, widened where its grid is below one wave.
         floor_ns: Time that it must have lost to fail.
         left_out: Kernels of one side that the program's time is without, with their own time; empty if there is none.
         whole: What the time of the whole program is.
+        is_mean: Its mean launch is judged, as one side launched it more often.
     """
 
     program: str
-    change: Judgeable | None
+    kernel: str | None
     timing: Timing
     outcome: Outcome
     fail_on: float
     floor_ns: float
     left_out: str = ""
     whole: str = "GPU time"
+    is_mean: bool = False
 
     @property
     def failed(self) -> bool:
@@ -149,9 +138,9 @@ class Judged(Struct, frozen=True):
     @property
     def words(self) -> str:
         """Say by how much it grew: `triad: GPU time takes 12.0 % more (1.00 ms -> 1.12 ms)`."""
-        name = plain_name(self.change.name) if self.change else self.whole
+        name = self.whole if self.kernel is None else plain_name(self.kernel)
         name += " of the kernels on both sides" if self.left_out else ""
-        mean = " (mean launch)" if self.change and self.change.counts_differ else ""
+        mean = " (mean launch)" if self.is_mean else ""
         return f"{self.program}: {name}{mean} {growth_words(self.timing)}"
 
     @property
@@ -170,7 +159,7 @@ class Judged(Struct, frozen=True):
         if self.timing.apart:
             return self.timing.apart
         if self.outcome == "unknown":
-            return "no total time on both sides" if self.change is None else "no time on both sides"
+            return "no total time on both sides" if self.kernel is None else "no time on both sides"
         change = self.timing.change or 0.0
         if self.failed or not self.timing.is_apart or change <= self.fail_on / self.timing.limit(1.0):
             return ""
@@ -228,7 +217,7 @@ class Gated(Struct, frozen=True):
     @property
     def unjudged_totals(self) -> list[Judged]:
         """The totals that the gate cannot judge, and does not fail on."""
-        totals = (one for one in self.judged if one.change is None and not one.failed)
+        totals = (one for one in self.judged if one.kernel is None and not one.failed)
         unknown = (one for one in totals if one.outcome in {"single", "unknown"})
         return [one for one in unknown if not one.is_faster and not one.is_held_by_floor]
 
@@ -237,7 +226,7 @@ class Gated(Struct, frozen=True):
         """Say in a word how it ended: failed, holds, or not judged."""
         if self.failed:
             return "failed"
-        totals = [one for one in self.judged if one.change is None]
+        totals = [one for one in self.judged if one.kernel is None]
         return "not judged" if len(self.unjudged) == len(totals) else "holds"
 
 
@@ -263,13 +252,14 @@ class Gate(Struct, frozen=True):
         for change in ladder.changes if self.per_kernel else ():
             # What the mean launch loses, each launch does: the floor is one for all of them.
             launches = min(change.launches) if change.counts_differ else 1
-            yield self.judged(ladder.program, change, change.speed, launches)
+            found = self.judged(ladder.program, change.name, change.speed, launches)
+            yield replace(found, is_mean=change.counts_differ)
 
-    def judged(self, program: str, change: Judgeable | None, timing: Timing, launches: int = 1) -> Judged:
+    def judged(self, program: str, kernel: str | None, timing: Timing, launches: int = 1) -> Judged:
         """Judge the time of one launch of a program or kernel; `launches` share the gate's floor."""
         floor_ns = self.floor_ns / max(launches, 1)
         outcome = timing.outcome(self.fail_on, floor_ns)
-        return Judged(program, change, timing, outcome, timing.limit(self.fail_on), floor_ns)
+        return Judged(program, kernel, timing, outcome, timing.limit(self.fail_on), floor_ns)
 
 
 def unmatched_words(changes: Sequence[Change]) -> str:

@@ -125,6 +125,11 @@ class Ladder(Struct, frozen=True):
         return self.rungs[-1].side
 
     @property
+    def is_of_one_report(self) -> bool:
+        """True where its sides are kernels of one report, which were recorded alike."""
+        return self.is_detected and self.base.digests == self.head.digests
+
+    @property
     def each(self) -> tuple[Ladder, ...]:
         """The first side with each other one, as ladders of two."""
         return self.pairs or (self,)
@@ -240,11 +245,6 @@ def tied(rungs: Sequence[Rung], threshold: float) -> tuple[Rung, ...]:
 
 def _kernel_names(changes: Sequence[Change]) -> frozenset[str]:
     return frozenset(change.base.kernel.name for change in changes if change.base)
-
-
-def compare(base: Side, head: Side, threshold: float = DEFAULT_THRESHOLD, program: str = "") -> Ladder:
-    """Set two sides side by side; each needs at least one recording."""
-    return ladder(program, (base, head), threshold)
 
 
 def ladder(

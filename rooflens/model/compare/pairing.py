@@ -292,8 +292,6 @@ def is_of_others(comparison: Ladder) -> bool:
 
 def warnings(pair: Ladder) -> Iterator[str]:
     """Say what a reader must keep in mind about two sides that were not collected alike."""
-    if pair.base.digests == pair.head.digests and pair.is_detected:
-        return  # kernels of a report
     sides = pair.base, pair.head
     if shared := sum(run.digest in pair.base.digests for run in pair.head.runs):
         yield f"{shared} of the head's reports {'is' if shared == 1 else 'are'} among the base's too"
@@ -389,14 +387,7 @@ def _checked(pair: Ladder, anyway: bool, hint: str, *, goes_on: bool) -> tuple[s
         raise InputError(f"{refused}; nor has a kernel of both sides a counter in both", _TIMED_BY)
     if not anyway and not pair.is_detected and is_of_others(pair):
         raise InputError(f"{pair.program}: the sides are of different GPUs and have no kernel in common", hint)
-    code = () if pair.is_detected and pair.base.digests == pair.head.digests else same_code_words(pair.changes)
-    return (*reasons, *warnings(pair), *_single(pair), *code)
-
-
-def _single(pair: Ladder) -> tuple[str, ...]:
-    if pair.base.digests == pair.head.digests and pair.is_detected:
-        return ()
-    alone = [name for name, side in (("base", pair.base), ("head", pair.head)) if len(side.recordings) == 1]
-    if not alone:
-        return ()
-    return (f"{'1 run each' if len(alone) == 2 else f'1 run of the {alone[0]}'}: noise unknown",)
+    if pair.is_of_one_report:
+        return reasons
+    noise = (f"{pair.total.runs}: noise unknown",) if pair.total.runs else ()
+    return (*reasons, *warnings(pair), *noise, *same_code_words(pair.changes))

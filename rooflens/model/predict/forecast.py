@@ -332,7 +332,7 @@ def forecast(  # noqa: PLR0913 - what is predicted, on what, and how
         found = _simple(whole_of(operation, whole), widths, dtype, gpu, over, moved_bytes)
         return _as_algorithms_send(found, operation, whole, over) if operation.algorithms and over else found
     parts = tuple(_simple(part, widths_in(part, widths), dtype, gpu, over) for part in operation.parts(whole))
-    found = composite(operation, whole, parts, _peak(operation.unit, dtype, gpu), gpu.dram_bandwidth.value)
+    found = _composite(operation, whole, parts, dtype, gpu)
     if not operation.fused:
         return found
     if operation.fused_parts is not None:
@@ -409,22 +409,6 @@ def _sent_by_part(part: Part, widths: Widths) -> float:
     return part.count * (elements + operation.sent_bytes(sizes))
 
 
-def _simple(  # noqa: PLR0913, PLR0917 - what a step is predicted from
-    part: Part, widths: Widths, dtype: str, gpu: Datasheet, over: Path | None, moved_bytes: float | None = None
-) -> Forecast:
-    peak = _peak(OPERATIONS[part.operation].unit, dtype, gpu)
-    found = simple(part, widths, peak, gpu.dram_bandwidth.value, side_rates(gpu, peak[0], dtype), over, moved_bytes)
-    once = replace(part, sizes={**part.sizes, "tile": 0}) if part.sizes.get("tile") else part
-    return replace(
-        found,
-        data_bytes=_work_of_part(once, widths)[1] if once is not part else found.moved_bytes,
-        l2_size_bytes=gpu.l2_size.value if gpu.l2_size else None,
-        rereads=rereads_of(part, widths),
-        clock_hz=gpu.clock_of(peak[0]).value * gpu.above_boost,
-        above_boost=gpu.above_boost,
-    )
-
-
 ROW_KEPT = 228 * 1024 // 4
 """The longest row that an SM can keep as numbers of fp32, in the shared memory of the largest ones (CC 9.0, 10.0)."""
 
@@ -438,29 +422,14 @@ def rereads_of(part: Part, widths: Widths) -> float:
     return 1 + again / _work_of_part(part, widths)[1]
 
 
-def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
-    part: Part,
-    widths: Widths,
-    pipe: tuple[str, float],
-    bandwidth_bytes_per_s: float,
-    rates: SideRates,
-    over: Path | None = None,
-    counted_bytes: float | None = None,
+def _simple(  # noqa: PLR0913, PLR0917 - what a step is predicted from
+    part: Part, widths: Widths, dtype: str, gpu: Datasheet, over: Path | None, counted_bytes: float | None = None
 ) -> Forecast:
-    """Predict a step from peaks and rates.
-
-    Args:
-        part: A step, with all its sizes.
-        widths: Bytes of an element of its operands and of its results.
-        pipe: Where its FLOPs run, and its dense peak in FLOP per second.
-        bandwidth_bytes_per_s: Bandwidth of DRAM.
-        rates: Rates of CUDA cores, special functions, instructions and L2; infinite if unknown.
-        over: What GPUs that share it send their data over; None for one GPU.
-        counted_bytes: Its bytes, in place of those of its formula.
-    """
+    """Predict a step; `counted_bytes` take the place of the bytes of its formula."""
+    peak, peak_flop_per_s = _peak(OPERATIONS[part.operation].unit, dtype, gpu)
+    rates, bandwidth_bytes_per_s = side_rates(gpu, peak, dtype), gpu.dram_bandwidth.value
     flop, moved_bytes = _work_of_part(part, widths)
     moved_bytes = moved_bytes if counted_bytes is None else counted_bytes
-    peak, peak_flop_per_s = pipe
     sent_bytes = _sent_by_part(part, widths) if over else 0.0
     operation = OPERATIONS[part.operation]
     vector_flop = part.count * operation.vector_flop(part.sizes) if operation.vector_flop else 0.0
@@ -489,6 +458,7 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
         moving.append(("t_l2_s", l2_s))
     (work, working_s), (move, moving_s) = (max(times, key=itemgetter(1)) for times in (working, moving))
     longest_of = _regime(working_s, moving_s, t_comms_s)
+    untiled = replace(part, sizes={**part.sizes, "tile": 0}) if part.sizes.get("tile") else None
     t_lower_s = max(working_s, moving_s, t_comms_s)
     return Forecast(
         label=part.label,
@@ -516,17 +486,17 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
         l2_bytes=l2_bytes,
         l2_s=l2_s,
         rates=rates,
+        data_bytes=_work_of_part(untiled, widths)[1] if untiled else moved_bytes,
+        l2_size_bytes=gpu.l2_size.value if gpu.l2_size else None,
+        rereads=rereads_of(part, widths),
+        clock_hz=gpu.clock_of(peak).value * gpu.above_boost,
+        above_boost=gpu.above_boost,
     )
 
 
-def composite(
-    operation: Operation,
-    sizes: Sizes,
-    parts: Sequence[Forecast],
-    pipe: tuple[str, float],
-    bandwidth_bytes_per_s: float,
-) -> Forecast:
+def _composite(operation: Operation, sizes: Sizes, parts: Sequence[Forecast], dtype: str, gpu: Datasheet) -> Forecast:
     """Add up the steps of a composite operation; its pipe is the one that its products use."""
+    peak, peak_flop_per_s = _peak(operation.unit, dtype, gpu)
     sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in _ADDED}
     spent_s = (
         sum(part.t_lower_s * (part.regime == regime) for part in parts)
@@ -536,9 +506,9 @@ def composite(
     return Forecast(
         label=operation.name,
         regime="overhead" if sums["t_lower_s"] < launches * LAUNCH_FLOOR_S else _regime(*spent_s),
-        peak=pipe[0],
-        peak_flop_per_s=pipe[1],
-        bandwidth_bytes_per_s=bandwidth_bytes_per_s,
+        peak=peak,
+        peak_flop_per_s=peak_flop_per_s,
+        bandwidth_bytes_per_s=gpu.dram_bandwidth.value,
         parts=tuple(parts),
         tokens=operation.tokens(sizes) if operation.tokens else None,
         link=parts[0].link,

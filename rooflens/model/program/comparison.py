@@ -176,11 +176,6 @@ class RowChange(Struct, frozen=True):
         return self.base.time_ns / self.head.time_ns
 
     @property
-    def counts_differ(self) -> bool:
-        """False: a step with more launches of an operator is slower for it."""
-        return False
-
-    @property
     def timing(self) -> Timing:
         """Its time on both sides, for gates."""
         before, after = (Spread(one.samples_ns if one else ()) for one in (self.base, self.head))
@@ -286,7 +281,7 @@ class ProgramComparison(Struct, frozen=True):
         what = "a step" if self.is_per_step else "the program"
         whole = replace(gate.judged(self.name, None, self.timing), whole=what)
         of_rows = (one for one in self.changes if one.how == "both" and one.what not in {"outside", "overlap"})
-        rows = (gate.judged(self.name, one, one.timing) for one in of_rows) if gate.per_kernel else ()
+        rows = (gate.judged(self.name, one.name, one.timing) for one in of_rows) if gate.per_kernel else ()
         return Gated(gate, (whole, *rows))
 
 

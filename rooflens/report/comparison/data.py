@@ -231,12 +231,7 @@ PROGRAM = fixed(
 
 JUDGED = fixed(
     Key("program", TEXT, "what it is called"),
-    Key(
-        "kernel",
-        TEXT_OR_NULL,
-        "null for the program's total",
-        value=lambda one: one.change.name if one.change else None,
-    ),
+    Key("kernel", TEXT_OR_NULL, "null for the program's total"),
     Key("failed", TRUTH, "it fails the gate"),
     Key("outcome", choice(*get_args(Outcome)), "as of a timing"),
     Key("change", SIGNED, "after over before, minus 1", "share", value=attrgetter("timing.change")),

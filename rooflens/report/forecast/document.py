@@ -392,7 +392,8 @@ def _method(rows: Sequence[ForecastRow]) -> Iterator[Block]:
     named = ("operation", "what it is", "FLOPs", "bytes to and from DRAM", "beside them")
     columns = tuple(Column(name, fit="wrap") for name in named)
     counted = (
-        (code(one.name), one.summary, one.flop, one.moved, one.extra_costs or "-") for one in sentences.counted(rows[0])
+        (code(one.name), one.summary, one.flop_source, one.bytes_source, one.extra_costs or "-")
+        for one in sentences.counted(rows[0])
     )
     yield Table(columns, tuple(counted), label="Formulas")
     yield paragraph(f"Bytes per element: {sentences.element_words(rows)}.")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
-
 from rooflens import format as fmt
 from rooflens.format import MISSING, duration, percent, si, significant
 from rooflens.model.predict.communication import uneven
@@ -35,16 +33,6 @@ TILES = (
 LAUNCH_TIME = "2 to 5 \u00b5s"
 """What a launch costs of host time, from `_SHORTEST_LAUNCH_S` to `LAUNCH_FLOOR_S`."""
 _SHORTEST_LAUNCH_S = 2e-6
-
-
-class Counted(Struct, frozen=True):
-    """How the FLOPs and bytes of an operation are counted, and what else is counted."""
-
-    name: str
-    summary: str
-    flop: str
-    moved: str
-    extra_costs: str
 
 
 def title(rows: Sequence[ForecastRow]) -> str:
@@ -230,18 +218,13 @@ def sources(row: ForecastRow) -> list[tuple[str, str, str]]:
     return found
 
 
-def counted(row: ForecastRow) -> list[Counted]:
-    """Say how the FLOPs and bytes are counted, for the operation and for each kind of part."""
+def counted(row: ForecastRow) -> list[Operation]:
+    """List what says how FLOPs and bytes are counted: the operation, and each kind of its parts."""
     operation = row.operation
     parts = operation.parts(row.steps[-1][0]) if operation.parts else ()
-    kinds = dict.fromkeys([operation.name, *(part.operation for part in parts)])
-    return [_counted(OPERATIONS.get(name, operation)) for name in kinds]
-
-
-def _counted(operation: Operation) -> Counted:
-    return Counted(
-        operation.name, operation.summary, operation.flop_source, operation.bytes_source, operation.extra_costs
-    )
+    return [
+        OPERATIONS.get(name, operation) for name in dict.fromkeys([operation.name, *(one.operation for one in parts)])
+    ]
 
 
 def derivation(row: ForecastRow, at: int = -1) -> list[tuple[str, str]]:

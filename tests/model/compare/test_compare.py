@@ -6,11 +6,12 @@ import pytest
 from msgspec.structs import replace
 from support import samples
 from support.loops import for_all
+from support.pairs import compare
 
 from rooflens.errors import InputError
 from rooflens.model.compare.compare import Side, Spread, Timing
 from rooflens.model.compare.gate import Gate
-from rooflens.model.compare.ladder import Ladder, compare, with_pairs
+from rooflens.model.compare.ladder import Ladder, with_pairs
 from rooflens.model.compare.pairing import checked, pair_sides, program_name, refusals, warnings
 from rooflens.model.records import Analysis, AnalyzedReport, Run
 from rooflens.report.words.change import change_sentence, timing_words, total_sentence

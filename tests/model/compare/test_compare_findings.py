@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.pairs import compare
 from support.samples import Sample
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.compare.compare import Side
 from rooflens.model.compare.findings import FindingChanges, changed_findings
-from rooflens.model.compare.ladder import Ladder, compare
+from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import Analysis, Evidence, Finding, Gain, Limit
 from rooflens.report.comparison.data import to_json
 from rooflens.report.words.change import findings_sentence

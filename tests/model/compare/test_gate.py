@@ -6,11 +6,12 @@ import pytest
 from msgspec.structs import replace
 from support import samples
 from support.loops import for_all
+from support.pairs import compare
 
 from rooflens.errors import UsageError
 from rooflens.model.compare.compare import Side, Spread, Timing
 from rooflens.model.compare.gate import Gate, parse_floor
-from rooflens.model.compare.ladder import Ladder, compare
+from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import Analysis
 
 
@@ -122,7 +123,7 @@ def test_launches_share_the_floor_where_counts_differ() -> None:
         before = [[kernel(3.0 + e)] * launches for e in (0, 0.01)]
         after = [[kernel(3.5 + e)] * (launches + 1) for e in (0, 0.01)]
         judged = Gate(0.05, per_kernel=True).judge([program(before, after)]).judged
-        assert [one.failed for one in judged if one.change] == [failed]
+        assert [one.failed for one in judged if one.kernel] == [failed]
 
 
 def test_a_gone_kernel_hides_no_regression() -> None:

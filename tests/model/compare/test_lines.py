@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 from support import samples
 from support.loops import for_all
+from support.pairs import compare
 
 from rooflens.model.compare.compare import Change, Side
-from rooflens.model.compare.ladder import compare
 from rooflens.model.compare.lines import slower_lines
 from rooflens.model.records import Analysis, Hotspot
 

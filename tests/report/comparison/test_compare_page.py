@@ -27,11 +27,12 @@ from comparing import (
 from msgspec.structs import replace
 from support import samples
 from support.loops import for_all
+from support.pairs import compare
 from untimed import without_durations
 
 from rooflens.model.compare.compare import Side
 from rooflens.model.compare.gate import Gate
-from rooflens.model.compare.ladder import Ladder, compare, ladder
+from rooflens.model.compare.ladder import Ladder, ladder
 from rooflens.model.compare.pairing import Unpaired
 from rooflens.report.comparison.charts import MAX_DRAWN, SEEN_SHARE, sides_spec, waterfall
 from rooflens.report.comparison.conditions import unlike
