@@ -156,10 +156,6 @@ class ReportBlock(NamedTuple):
     payload_start: int
     payload_end: int
 
-    def undecodable(self) -> InputError:
-        """Make the error for a header that cannot be decoded."""
-        return _undecodable(self.number, self.offset)
-
 
 def inspect(path: Path) -> Outline:
     """Check the container of an uncompressed report and each of its results, and return the outline.
@@ -203,7 +199,7 @@ def outline(data: Bytes, digest: str = "", name: str = "") -> Outline:
         is_new = block.first == block.number
         header: Any = decode("BlockHeader", block.header) if is_new else None
         if is_new and header is None:
-            raise block.undecodable()
+            raise _undecodable(block.number, block.offset)
         process_id = header.Process.ProcessID if is_new else processes[block.first]
         processes.append(process_id)
         for kind, start, end in payload(data, block):
