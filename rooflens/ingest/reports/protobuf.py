@@ -89,7 +89,7 @@ class ResultReader:
         Raises:
             InputError: A result is damaged.
         """
-        return (self._read_result(index, place) for index, place in enumerate(self._outline.places))
+        return map(self.result, range(self._outline.result_count))
 
     def result(self, index: int) -> RawResult:
         """Read a result.
@@ -97,9 +97,7 @@ class ResultReader:
         Raises:
             InputError: The result is damaged.
         """
-        return self._read_result(index, self._outline.places[index])
-
-    def _read_result(self, index: int, place: ResultSpan) -> RawResult:
+        place = self._outline.places[index]
         message = bare_result(self._data, index, place)
         self._note_unknown("a result", message, beyond=_LAST_FIELD)
         metrics, unread = self._walk_metrics(message, index, place)
