@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 from rooflens.errors import INTACT_HINT, InputError
 from rooflens.foreign import foreign_file
 from rooflens.ingest.messages.messages import VARINT, decode, decoded, fields, unknown_fields
-from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic, range_path
+from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic
 from rooflens.ingest.reports.unpacking import (
     HEAD_BYTES,
     INCOMPLETE_SUFFIX,
@@ -82,18 +82,6 @@ class Bytes(Protocol):
     def __getitem__(self, part: slice, /) -> bytes: ...
 
 
-class Origin(NamedTuple):
-    """Where one result was launched.
-
-    Attributes:
-        process: Name and ID of the process: `python 4711`; None if the report does not say.
-        nvtx_range: Path of the NVTX ranges around it, outermost first (`rooflens.ingest.messages.sessions`).
-    """
-
-    process: str | None = None
-    nvtx_range: str | None = None
-
-
 class ResultSpan(NamedTuple):
     """Start and end of a result in a report, in bytes, and the ID of the process that launched it."""
 
@@ -132,10 +120,6 @@ class Outline(NamedTuple):
     def result_count(self) -> int:
         """Number of results of any kind."""
         return len(self.places)
-
-    def origin(self, place: ResultSpan, result: Any) -> Origin:
-        """Say where a decoded result was launched."""
-        return Origin(self.labels.get(place.process_id), range_path(result.Nvtx, result.ThreadID))
 
 
 class ReportBlock(NamedTuple):
