@@ -285,6 +285,13 @@ def _version(path: Path) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", str(path))]
 
 
+def last_words(text: str) -> str:
+    """Return the most informative line of a program's output: the last that begins with `error`, else the last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if line.lower().startswith("error")]
+    return (named or lines or [""])[-1].removeprefix("error: ")
+
+
 def signal_name(number: int) -> str:
     """Return a signal's name, such as `SIGSEGV`; its number if it has no name."""
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens.collect.log import run_to_end
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.model.unprofiled import Unprofiled
-from rooflens.processes import signal_name
+from rooflens.processes import last_words, signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,12 +142,5 @@ def _count(value: object) -> int | None:
 
 def _failure(status: int | None, stdout: str, stderr: str) -> str:
     how = f"status {status}" if status is None or status >= 0 else signal_name(-status)
-    said = _last_words(stderr) or _last_words(stdout)
+    said = last_words(stderr) or last_words(stdout)
     return f"the program failed with {how}, without the profiler" + (f": {said}" if said else "")
-
-
-def _last_words(text: str) -> str:
-    """Return the most informative line: the last that begins with `error`, else the last."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = [line for line in lines if line.lower().startswith("error")]
-    return (named or lines or [""])[-1].removeprefix("error: ")

@@ -97,7 +97,7 @@ def build(workload: Workload, architecture: str | None = None) -> Path:
     folder = _cache_folder()
     program = folder / f"{workload.name}-{architecture}-{cache_key(workload, flags, compiler.version)}"
     if not is_trusted(program):
-        _compile_into(program, workload, flags, compiler)
+        _compile(program, workload, flags, compiler)
     return program
 
 
@@ -237,26 +237,22 @@ def _cache_folder() -> Path:
         raise EnvironmentMissingError(f"compiled programs have no place: {error}", _CACHE_HINT) from error
 
 
-def _compile_into(program: Path, workload: Workload, flags: Sequence[str], compiler: Compiler) -> None:
+def _compile(program: Path, workload: Workload, flags: Sequence[str], compiler: Compiler) -> None:
     try:
-        _compile(program, workload, flags, compiler)
+        make_private(program.parent)
+        with replacing(program, private=True) as output:
+            done = capture(compile_command(compiler, workload, flags, output))
+            if done.status != 0 or not output.exists() or not output.stat().st_size:
+                raise EnvironmentMissingError(
+                    f"nvcc could not compile `{workload.name}` (status {done.status}):\n"
+                    f"{_tail(done.stderr or done.stdout)}",
+                    "nvcc must know this GPU's architecture and accept the host compiler: "
+                    "a newer CUDA toolkit, or an older g++, is the usual cure",
+                )
+            output.chmod(stat.S_IRWXU)  # a compiler may write into the existing file, or make one that the umask opens
     except OSError as error:
         message = f"cannot write to the cache of compiled programs, `{program.parent}`: {error.strerror}"
         raise EnvironmentMissingError(message, _CACHE_HINT) from error
-
-
-def _compile(program: Path, workload: Workload, flags: Sequence[str], compiler: Compiler) -> None:
-    make_private(program.parent)
-    with replacing(program, private=True) as output:
-        done = capture(compile_command(compiler, workload, flags, output))
-        if done.status != 0 or not output.exists() or not output.stat().st_size:
-            raise EnvironmentMissingError(
-                f"nvcc could not compile `{workload.name}` (status {done.status}):\n"
-                f"{_tail(done.stderr or done.stdout)}",
-                "nvcc must know this GPU's architecture and accept the host compiler: "
-                "a newer CUDA toolkit, or an older g++, is the usual cure",
-            )
-        output.chmod(stat.S_IRWXU)  # a compiler may write into the existing file, or make one that the umask opens
 
 
 def _tail(text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.local_gpu import local_gpu
 from rooflens.model.cases import Workload
-from rooflens.processes import capture, signal_name
+from rooflens.processes import capture, last_words, signal_name
 from rooflens.workloads.build import build
 
 PROGRAM = Workload(
@@ -26,31 +26,20 @@ REPETITIONS = 20
 _NO_GPU = "no NVIDIA GPU can be used"
 """What each of our CUDA programs prints if it finds no GPU (`require_gpu` in `common.cuh`)."""
 
+_SILENT = "it said nothing"
 _LONGEST_S = 600
 """A run takes well under a minute; after this time it hangs."""
 
 
-def calibrate(repetitions: int = REPETITIONS) -> str:
+def calibrate() -> str:
     """Measure the first GPU of this machine; return the JSON document about it.
-
-    Args:
-        repetitions: How often each rate is measured.
 
     Raises:
         EnvironmentMissingError: There is no GPU or no nvcc, or nvcc fails.
         ProgramError: The program fails, hangs, or prints something else.
     """
     local_gpu()
-    return run_program(compile_program(), repetitions)
-
-
-def compile_program() -> Path:
-    """Compile the calibration program for this machine's GPU, unless it is compiled already.
-
-    Raises:
-        EnvironmentMissingError: There is no nvcc, or nvcc fails.
-    """
-    return build(PROGRAM)
+    return run_program(build(PROGRAM))
 
 
 def run_program(program: Path, repetitions: int = REPETITIONS) -> str:
@@ -70,12 +59,14 @@ def run_program(program: Path, repetitions: int = REPETITIONS) -> str:
     if done.status != 0:
         raise _failure(done.status, done.stderr, command)
     if not _is_document(done.stdout):
-        raise ProgramError(f"the calibration printed no JSON document: {_last_line(done.stdout)}", _hint(command))
+        raise ProgramError(
+            f"the calibration printed no JSON document: {last_words(done.stdout) or _SILENT}", _hint(command)
+        )
     return done.stdout
 
 
 def _failure(status: int, stderr: str, command: list[str]) -> EnvironmentMissingError | ProgramError:
-    said = _last_line(stderr)
+    said = last_words(stderr) or _SILENT
     if _NO_GPU in stderr:
         return EnvironmentMissingError(
             f"calibrating needs a GPU: {said}",
@@ -91,11 +82,6 @@ def _is_document(text: str) -> bool:
     except ValueError:
         return False
     return isinstance(document, dict) and isinstance(document.get("rates"), dict)
-
-
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1].strip().removeprefix("error: ") if lines else "it said nothing"
 
 
 def _hint(command: list[str]) -> str:

@@ -30,7 +30,6 @@ from rooflens.ingest.reports.encoding import (
     MetricValue,
     NvtxRange,
     ReportSpec,
-    RuleText,
     SessionSpec,
     encode_report,
 )
@@ -236,7 +235,7 @@ def _xyz(size: Any) -> tuple[int, int, int]:
     return size.X, size.Y, size.Z
 
 
-def rule_figures(rule: Rule, *, names_pipe: bool) -> RuleText:
+def rule_figures(rule: Rule, *, names_pipe: bool) -> Rule:
     """Keep a rule's name, numbers and estimate; a bottleneck named only by its sentence becomes its title.
 
     Args:
@@ -252,8 +251,7 @@ def rule_figures(rule: Rule, *, names_pipe: bool) -> RuleText:
         text = f"fp32 {nvidia.fp32_pct_of_peak:g} %, fp64 {nvidia.fp64_pct_of_peak:g} % of peak"
     elif BROKEN.search(rule.message):
         text = _BROKEN_LEFT_OUT
-    title = nvidia.bottleneck or rule.title
-    return RuleText(rule.identifier, rule.section, title, text, rule.speedup_pct, rule.unit_speedup_pct)
+    return replace(rule, title=nvidia.bottleneck or rule.title, message=text)
 
 
 def _nvtx_ranges(result: Any) -> Iterator[NvtxRange]:

@@ -26,7 +26,7 @@ from fuzzing.mutate import (
 )
 from support.cubin_writer import END, SET_ADDRESS, STEP, cubin, line_table, report_with, source_of
 from support.encoded_code import loads_then_sums, loop_metrics
-from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
+from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, Rule, SessionSpec, encode_report
 from support.printed_tables import AVERAGES, KERN_SUM, MEM_SUM, average, averages, column, separated, summed
 from support.printing import printed
 from support.stored import DIGESTS, commit, files_of
@@ -132,7 +132,7 @@ def _reports() -> list[bytes]:
             "a_file": "/home/kernel.cu",
             "sass__inst_executed_per_opcode_with_modifier_all": Instances({"FFMA": 128, "HMMA": 1}, 129),
         },
-        rules=(RuleText("Rule", "Roofline", "title", "text"),),
+        rules=(Rule("Rule", "Roofline", "title", "text"),),
         ranges=(NvtxRange("train/step"),),
     )
     session = SessionSpec(process_name="/home/train", host="box", command_line="ncu -o x train", clock_control="Base")

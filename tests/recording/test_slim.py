@@ -22,7 +22,7 @@ from stored import ALL_FIXTURES_BYTES, write_entries
 from support.cubin_writer import cubin, line_table, sampled, source_of
 from support.damage import block_starts, certain_damage
 from support.loops import for_all
-from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
+from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, Rule, SessionSpec, encode_report
 from support.nvidia_reads import read_with_nvidia
 from support.packing import packed
 from support.recorded import ENTRY
@@ -50,7 +50,7 @@ KERNEL = KernelSpec(
         "sass__inst_executed_per_opcode_with_modifier_all": Instances({"FFMA": 128, "HMMA": 1}, 129),
         "a_table": Instances({"/home/alice/k.cu": 1}),
     },
-    rules=(RuleText("Broken", "Roofline", "", TRACEBACK), RuleText("Sound", "Roofline", "title", NVIDIA_TEXT)),
+    rules=(Rule("Broken", "Roofline", "", TRACEBACK), Rule("Sound", "Roofline", "title", NVIDIA_TEXT)),
     ranges=(NvtxRange("train/step"),),
 )
 SESSION = SessionSpec(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from support.cubin_writer import END, SET_ADDRESS, STEP, cubin, line_table, report_with, sampled, source_of
 from support.encoded_code import encoded, jump
-from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, NvtxRange, ReportSpec, RuleText, encode_report
+from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, NvtxRange, ReportSpec, Rule, encode_report
 from support.printing import printed
 from support.steps import steps_of
 from support.timelines import Launched, write_export
@@ -107,7 +107,7 @@ def _ranges(count: int) -> bytes:
 
 def _rules(count: int) -> bytes:
     # Texts are remembered: those of one size must not be known from another.
-    rules = [RuleText(f"rule {place} of {count}", "Occupancy", "title", "text") for place in range(count)]
+    rules = [Rule(f"rule {place} of {count}", "Occupancy", "title", "text") for place in range(count)]
     return _report(KernelSpec("kernel", _TIMED, rules=rules))
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from support.attention import attention_kernels
 from support.chips import A100, ARCHITECTURES, H200, Chip
 from support.fixture_kernels import Shares, by_shares, sgemm, square_gemm, triad
-from support.ncu_rep_writer import KernelSpec, ReportSpec, RuleText, SessionSpec, encode_report
+from support.ncu_rep_writer import KernelSpec, ReportSpec, Rule, SessionSpec, encode_report
 from support.sweep import NCU_OPTIONS, PROGRAM, STEPS, sweep_kernel
 from support.synthetic_kernels import Launch, Work, device_metrics, kernel_spec, launch_metrics
 
@@ -156,7 +156,7 @@ def _latency() -> tuple[Fixture, ...]:
     small = Launch((32, 1, 1), (128, 1, 1), occupancy=0.06, eligible_warps=0.2, stalls=_MEMORY_STALLS)
     gather = Launch((8448, 1, 1), (256, 1, 1), 40, occupancy=0.7, eligible_warps=0.3, stalls=_MEMORY_STALLS)
     tiny = Launch((264, 1, 1), (256, 1, 1), occupancy=0.3, active_share=0.6, eligible_warps=0.5)
-    rule = RuleText("SOLBottleneck", "SpeedOfLight", "Small Grid", "Synthetic: this grid is too small for the device.")
+    rule = Rule("SOLBottleneck", "SpeedOfLight", "Small Grid", "Synthetic: this grid is too small for the device.")
     few = Shares(dram=0.04, l2=0.03, l1=0.02, fp32=0.02, other_issue=0.01)
     reduction = by_shares("reduce_rows(const float *, float *, int)", H200, 25_000, few, small)
     some = Shares(dram=0.34, dram_write=0.05, l2=0.20, l1=0.18, sectors_per_wavefront=2.0, fp32=0.02)

@@ -11,11 +11,11 @@ from rooflens.ingest.reports.encoding import (
     MetricValue,
     NvtxRange,
     ReportSpec,
-    RuleText,
     Scalar,
     SessionSpec,
     encode_report,
 )
+from rooflens.model.records import Rule
 
 __all__ = [
     "PUBLISHED_PROVIDER",
@@ -24,7 +24,7 @@ __all__ = [
     "MetricValue",
     "NvtxRange",
     "ReportSpec",
-    "RuleText",
+    "Rule",
     "Scalar",
     "SessionSpec",
     "encode_report",

@@ -6,16 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
+from rooflens.ingest.messages.sessions import range_path
 from rooflens.ingest.metrics.code import gather
 from rooflens.ingest.metrics.series import read_series
 from rooflens.ingest.metrics.stored import Kind, Stored, Value, opcode_tables
-from rooflens.ingest.reports.container import Origin, Outline, bare_result, inspect, mapped
+from rooflens.ingest.reports.container import Outline, bare_result, inspect, mapped
 from rooflens.ingest.reports.nvidia import READER_ERRORS, actions
 from rooflens.ingest.reports.report import ReadOptions, ReadReport, make_report, raw_table
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, speedups, thread_opcodes
@@ -24,6 +25,8 @@ from rooflens.model.records import Rule, SourceFile
 
 if TYPE_CHECKING:
     from rooflens.ingest.metrics.raw import RawTable
+
+Origin: TypeAlias = tuple[str | None, str | None]
 
 _PACKED_FMA = "HFMA2"
 _CONSTANT_LOAD = re.compile(r"HFMA2\S*\s+\w+,(?:[^,]*,)?\s*[-|]*RZ\b")
@@ -57,14 +60,16 @@ def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> ReadRepor
 
 
 def _origins(path: Path, found: Outline) -> list[Origin]:
+    """Return process and NVTX ranges of each result."""
     with mapped(path) as data:
-        return [found.origin(one, bare_result(data, number, one)) for number, one in enumerate(found.places)]
+        results = [(one, bare_result(data, number, one)) for number, one in enumerate(found.places)]
+    return [(found.labels.get(one.process_id), range_path(told.Nvtx, told.ThreadID)) for one, told in results]
 
 
 def _results(path: Path, origins: Sequence[Origin], raw: RawTable | None) -> Iterator[RawResult]:
     for index, action in actions(path):
         try:
-            yield _raw_result(action, index, origins[index] if index < len(origins) else Origin(), raw)
+            yield _raw_result(action, index, origins[index] if index < len(origins) else (None, None), raw)
         except READER_ERRORS as error:
             raise InputError(f"damaged: result {index} cannot be read: {error}", RERECORD_HINT) from error
 
@@ -158,8 +163,8 @@ def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -
         nan_count=nan_count,
         rules=_rules(action),
         series=read_series(metrics),
-        process=origin.process,
-        nvtx_range=origin.nvtx_range,
+        process=origin[0],
+        nvtx_range=origin[1],
         instructions=gather(metrics, thread_opcodes(tables), as_unicode(name)),
         listing=lambda _: _Texts(action),
     )

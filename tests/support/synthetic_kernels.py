@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 from support.chips import Chip
-from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, RuleText
+from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, Rule
 
 THREADS_PER_WARP = 32
 SECTOR_BYTES = 32
@@ -82,7 +82,7 @@ class Work(Struct, frozen=True):
     smem_wavefronts: int = 0
     smem_conflicts: int = 0
     tensor_ops: Mapping[str, int] = field(default_factory=dict)
-    rules: tuple[RuleText, ...] = ()
+    rules: tuple[Rule, ...] = ()
 
     def pipe_inst(self, pipe: str) -> int:
         """Return the warp instructions of one pipe."""

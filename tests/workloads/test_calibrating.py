@@ -13,7 +13,7 @@ from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.model.roofline.calibrations import parse_attainable
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.workloads import build, calibrating
-from rooflens.workloads.calibrating import PROGRAM, calibrate, compile_program, run_program
+from rooflens.workloads.calibrating import PROGRAM, calibrate, run_program
 from rooflens.workloads.registry import load_workloads
 
 DOCUMENT = {
@@ -183,7 +183,7 @@ def test_on_a_machine_without_a_gpu_it_compiles_and_says_so() -> None:
     if _has_gpu():
         pytest.skip("there is a GPU here: the next test measures it")
     with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU can be used"):
-        run_program(compile_program())
+        run_program(build.build(PROGRAM))
 
 
 @pytest.mark.gpu
@@ -193,7 +193,7 @@ def test_this_gpu_is_measured() -> None:
     _need_nvcc()
     if not _has_gpu():
         pytest.skip("no GPU here")
-    measured = parse_attainable(calibrate(repetitions=5), "output", measured_unix_s=int(time.time()))
+    measured = parse_attainable(run_program(build.build(PROGRAM), 5), "output", measured_unix_s=int(time.time()))
     assert {"dram_read", "dram_copy", "l2", "smem", "fp64", "fp32", "fp16", "tensor_fp16"} <= measured.rates.keys()
     for name, rate in measured.rates.items():
         assert rate.max / rate.min < 1.25, name

@@ -38,7 +38,7 @@ def with_mbarriers(instructions: Sequence[Instruction], words: Iterable[bytes], 
         return [*instructions]
     found = []
     for one, word in zip(instructions, words, strict=True):
-        bits = _Bits(int.from_bytes(word, "little"), capability)
+        bits = _Bits(int.from_bytes(word, "little"), capability, is_uniform=one.base.startswith("U"))
         if one.base in _SUMS:
             sums = _SUMS[one.base](bits)
             found.append(one if sums is None else replace(one, sums=sums))
@@ -50,8 +50,9 @@ def with_mbarriers(instructions: Sequence[Instruction], words: Iterable[bytes], 
 
 
 class _Bits:
-    def __init__(self, bits: int, capability: int) -> None:
+    def __init__(self, bits: int, capability: int, *, is_uniform: bool) -> None:
         self.bits = bits
+        self._is_uniform = is_uniform
         self.number, self.kinds = bits & 0x1FF, bits >> 9 & 7
         self._uniform_zero = _ZERO if capability >= _BLACKWELL else 0x3F
 
@@ -69,9 +70,9 @@ class _Bits:
         number = self.at(place, 8) & self._uniform_zero
         return Linear() if number == self._uniform_zero else Linear(0, ((-number - 1, 1),))
 
-    def operands(self, *, is_uniform: bool) -> tuple[Linear, Linear, Linear] | None:
+    def operands(self) -> tuple[Linear, Linear, Linear] | None:
         """Return the values of a, b and c; None where one is a constant of the launch."""
-        own = self.uniform if is_uniform else self.register
+        own = self.uniform if self._is_uniform else self.register
         first = own(_A)
         match self.kinds:
             case 1:
@@ -108,24 +109,24 @@ def _signs(bits: _Bits, values: Sequence[Linear]) -> Iterator[Linear]:
         yield _scaled(value, -1) if not is_immediate and bits.at(place, 1) else value
 
 
-def _moved(bits: _Bits, *, is_uniform: bool) -> Linear | None:
-    values = None if bits.kinds == _OF_64_BITS else bits.operands(is_uniform=is_uniform)
+def _moved(bits: _Bits) -> Linear | None:
+    values = None if bits.kinds == _OF_64_BITS else bits.operands()
     return None if values is None else values[1]
 
 
-def _sum_of_three(bits: _Bits, *, is_uniform: bool) -> Linear | None:
-    values = bits.operands(is_uniform=is_uniform)
+def _sum_of_three(bits: _Bits) -> Linear | None:
+    values = bits.operands()
     return None if values is None or bits.at(_CARRY, 1) else _total(_signs(bits, values))
 
 
-def _sum_of_two(bits: _Bits, *, is_uniform: bool) -> Linear | None:
-    values = bits.operands(is_uniform=is_uniform)
+def _sum_of_two(bits: _Bits) -> Linear | None:
+    values = bits.operands()
     return None if values is None else _total(_signs(bits, values[:2]))
 
 
-def _product(bits: _Bits, *, is_uniform: bool) -> Linear | None:
+def _product(bits: _Bits) -> Linear | None:
     """Return a multiply-add; None if both factors are registers."""
-    values = bits.operands(is_uniform=is_uniform)
+    values = bits.operands()
     if values is None or bits.number in _UPPER_HALVES or bits.at(_CARRY, 1):
         return None
     first, second, third = values
@@ -136,34 +137,34 @@ def _product(bits: _Bits, *, is_uniform: bool) -> Linear | None:
     return _total((_scaled(product, signs[0]), _scaled(third, signs[1])))
 
 
-def _shifted_sum(bits: _Bits, *, is_uniform: bool) -> Linear | None:
+def _shifted_sum(bits: _Bits) -> Linear | None:
     """Return `LEA`: a shifted, and b added; None for its upper half."""
-    values = bits.operands(is_uniform=is_uniform)
+    values = bits.operands()
     if values is None or bits.at(80, 1):
         return None
     sign = -1 if bits.at(72, 1) else 1
     return _total((_scaled(values[0], sign << bits.at(75, 5)), values[1]))
 
 
-def _shifted(bits: _Bits, *, is_uniform: bool) -> Linear | None:
+def _shifted(bits: _Bits) -> Linear | None:
     """Return `SHF.L` by a number of bits, with nothing shifted in; None for others."""
-    values = bits.operands(is_uniform=is_uniform)
+    values = bits.operands()
     is_right, is_upper = bits.at(76, 1), bits.at(80, 1)
     if values is None or is_right or is_upper or values[1].terms or values[2] != Linear():
         return None
     return _scaled(values[0], 1 << (values[1].constant & 31))
 
 
-def _masked(bits: _Bits, *, is_uniform: bool) -> Linear | None:
+def _masked(bits: _Bits) -> Linear | None:
     """Return `LOP3` that keeps an address and clears which block of a cluster it is in; None for others."""
-    values = bits.operands(is_uniform=is_uniform)
+    values = bits.operands()
     is_and = values is not None and not values[1].terms and bits.at(_TRUTH_TABLE, 8) == _AND
     return values[0] if values and is_and and values[1].constant & _ADDRESS_MASK == _ADDRESS_MASK else None
 
 
-def _with_block(bits: _Bits, *, is_uniform: bool) -> Linear | None:
+def _with_block(bits: _Bits) -> Linear | None:
     """Return `PRMT` that puts the number of a block before the 24 bits of an address; None for others."""
-    values = bits.operands(is_uniform=is_uniform)
+    values = bits.operands()
     return values[2] if values is not None and values[1] == Linear(_BLOCK_BEFORE) else None
 
 
@@ -171,7 +172,7 @@ def _of_register(bits: _Bits) -> Linear:
     return bits.register(_A)
 
 
-_SHAPES: Mapping[str, Callable[..., Linear | None]] = {
+_SHAPES: Mapping[str, Callable[[_Bits], Linear | None]] = {
     "MOV": _moved,
     "IADD3": _sum_of_three,
     "VIADD": _sum_of_two,
@@ -182,17 +183,12 @@ _SHAPES: Mapping[str, Callable[..., Linear | None]] = {
     "LOP3": _masked,
     "PRMT": _with_block,
 }
-
-
-def _either(shape: Callable[..., Linear | None], *, is_uniform: bool) -> Callable[[_Bits], Linear | None]:
-    return lambda bits: shape(bits, is_uniform=is_uniform)
-
-
 _SUMS: Mapping[str, Callable[[_Bits], Linear | None]] = {
-    **{name: _either(shape, is_uniform=False) for name, shape in _SHAPES.items()},
-    **{f"U{name}": _either(shape, is_uniform=True) for name, shape in _SHAPES.items()},
+    **_SHAPES,
+    **{f"U{name}": shape for name, shape in _SHAPES.items()},
     "R2UR": _of_register,
 }
+"""What an instruction sums up, by its opcode: of uniform registers where that begins with a U."""
 
 
 def _of_syncs(bits: _Bits) -> Linear:

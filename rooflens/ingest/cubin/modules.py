@@ -10,7 +10,8 @@ from itertools import chain
 from typing import Any, Protocol
 
 from rooflens.ingest.cubin.budget import CODE_BYTES, SOURCE_BYTES, CodeBudget, TooMuchCodeError
-from rooflens.ingest.cubin.decoding import kind_of
+from rooflens.ingest.cubin.decoding import decode as decode_instruction
+from rooflens.ingest.cubin.decoding import is_known, kind_of
 from rooflens.ingest.cubin.elf import Cubin, ElfSection
 from rooflens.ingest.cubin.lines import LineTables, Place, file_name, read_lines
 from rooflens.ingest.messages.messages import decode
@@ -161,7 +162,7 @@ class Module:
 
 
 class Listing:
-    """The instructions of a module's functions, read from the report itself: everything but their text."""
+    """The instructions of a module's functions, read from the report itself: everything but their operands."""
 
     def __init__(self, module: Module, functions: Mapping[int, bytes]) -> None:
         self._module = module
@@ -171,9 +172,12 @@ class Listing:
         self.capability = module.cubin.capability
         """Compute capability that the code is compiled for: 90 for 9.0."""
 
-    def sass(self, address: int) -> str | None:  # noqa: ARG002 - as published figures take it
-        """Return None: text needs a disassembler."""
-        return None
+    def sass(self, address: int) -> str | None:
+        """Return the opcode of an instruction with its modifiers; None if its encoding is unknown."""
+        code = self.code(address)
+        if code is None or len(code) < INSTRUCTION_BYTES or not is_known(self.capability):
+            return None
+        return decode_instruction(0, code, self.capability).opcode or None
 
     def kind(self, address: int) -> Kind | None:
         """Return the kind of an instruction; None if its encoding is unknown."""

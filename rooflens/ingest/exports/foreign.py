@@ -71,16 +71,14 @@ def refusal(data: bytes) -> InputError:
     if not data.strip():
         return InputError("the file is empty", "profile again, or copy it again")
     lines = [line[:_LONGEST_LINE] for line in islice(open_text(data), _MOST_LINES)]
+    of_ncu = _first_group(_KIND_PATTERNS[0][0], lines)
     if any(header_of(line) for line in lines):
-        said = _first_group(_KIND_PATTERNS[0][0], lines)
         return InputError(
-            "the export holds no launches", f"ncu said: {said}" if said else "check ncu's filters, and export again"
+            "the export holds no launches", f"ncu said: {of_ncu}" if of_ncu else "check ncu's filters, and export again"
         )
-    if (other := foreign_content(data[:_SAMPLE_BYTES]) or by_lines(lines)) is not None and _first_group(
-        _KIND_PATTERNS[0][0], lines
-    ) is None:
+    if of_ncu is None and (other := foreign_content(data[:_SAMPLE_BYTES]) or by_lines(lines)) is not None:
         return InputError(f"not an Nsight Compute report, but {other.what}", other.instead)
-    if causes := _first_group(_KIND_PATTERNS[0][0], lines) and failure_of("".join(lines)):
+    if of_ncu and (causes := failure_of("".join(lines))):
         return InputError(f"ncu profiled nothing: {causes[0][0]}", causes[0][1])
     for pattern, what, hint in _KIND_PATTERNS:
         if (said := _first_group(pattern, lines)) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from msgspec import Struct, field
 
@@ -109,11 +109,7 @@ class ExportedKernel(Struct):
 
 def identified(cells: Sequence[str], header: Header) -> ExportedKernel:
     """Start a kernel from the cells of its row that identify it."""
-
-    def cell(name: str) -> str:
-        place = header.columns.get(name)
-        return cells[place].strip() if place is not None and place < len(cells) else ""
-
+    cell = partial(header.cell, cells)
     # Texts repeat from launch to launch, and are held once.
     signature = held_once(_OPENED_LATE.sub("<unnamed>::", cell(KERNEL)) or UNNAMED)
     kernel = ExportedKernel(function_of(bounded_name(signature)), signature)

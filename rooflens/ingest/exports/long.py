@@ -76,12 +76,10 @@ def long_kernels(header: Header, rows: Iterator[list[str]], facts: ExportFacts) 
 
 
 def _printed_values(header: Header, rows: Sequence[Sequence[str]]) -> Iterator[PrintedValue]:
-    value, unit, metric = (header.columns.get(name) for name in (VALUE, UNIT, METRIC))
     for cells in rows:
-        if value is not None and value < len(cells):
-            words = cells[unit].strip() if unit is not None and unit < len(cells) else ""
-            name = cells[metric].strip() if metric is not None and metric < len(cells) else ""
-            yield PrintedValue(cells[value], words == "%", is_count=is_count(name, words))
+        unit = header.cell(cells, UNIT)
+        is_counted = is_count(header.cell(cells, METRIC), unit)
+        yield PrintedValue(header.cell(cells, VALUE), unit == "%", is_count=is_counted)
 
 
 class _LongTable:
@@ -100,8 +98,8 @@ class _LongTable:
         if not self._least_cells <= len(cells) <= len(self._header.names):
             self._facts.broken_rows += 1
             return
-        section, label = self._cell_text(cells, SECTION), self._cell_text(cells, METRIC)
-        rule = self._cell_text(cells, RULE)
+        section, label = self._header.cell(cells, SECTION), self._header.cell(cells, METRIC)
+        rule = self._header.cell(cells, RULE)
         if not label and not rule:
             return
         self._fewest, self._last_count = min(self._fewest, self._last_count), len(cells)
@@ -114,11 +112,7 @@ class _LongTable:
             launch.rules.add(told)
             launch.kernel.rules.append(told)
         if label:
-            self._add_metric(launch, label, self._cell_text(cells, UNIT), self._cell_text(cells, VALUE))
-
-    def _cell_text(self, cells: Sequence[str], name: str) -> str:
-        place = self._header.columns.get(name)
-        return cells[place].strip() if place is not None and place < len(cells) else ""
+            self._add_metric(launch, label, self._header.cell(cells, UNIT), self._header.cell(cells, VALUE))
 
     def _launch(self, cells: Sequence[str], shown: tuple[str, str] | None) -> _Launch:
         """Find the launch of a row; in a table without IDs, a repeated metric starts the next launch."""
@@ -126,7 +120,7 @@ class _LongTable:
         launch = self._launches.get(key)
         if launch is None or (not self._has_ids and shown in launch.shown):
             launch = _Launch(identified(cells, self._header))
-            if self._cell_text(cells, INVOCATIONS):
+            if self._header.cell(cells, INVOCATIONS):
                 name = launch.kernel.function_name
                 self._facts.merged[name] = self._facts.merged.get(name, 0) + launch.kernel.launches
             self._launches[key] = launch
@@ -154,10 +148,10 @@ class _LongTable:
 
     def _rule(self, cells: Sequence[str], section: str, name: str) -> Rule:
         """Read the row of a rule; its speed-up may be of the whole kernel, of one unit, or missing."""
-        decimal = self._cell_text(cells, SPEEDUP).replace(",", ".")  # percentages have no thousands separators
-        of, pct = self._cell_text(cells, SPEEDUP_OF).casefold(), parse(decimal, Style())
+        decimal = self._header.cell(cells, SPEEDUP).replace(",", ".")  # percentages have no thousands separators
+        of, pct = self._header.cell(cells, SPEEDUP_OF).casefold(), parse(decimal, Style())
         speedup_pct = pct if pct is not None and math.isfinite(pct) else None
-        message = self._cell_text(cells, RULE_TEXT)
+        message = self._header.cell(cells, RULE_TEXT)
         return Rule(
             identifier=name,
             section=section,

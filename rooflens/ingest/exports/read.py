@@ -146,32 +146,34 @@ class Export(Struct):
 
     def _with_gpu_names(self, kernels: Iterator[ExportedKernel], sheet: Datasheet | None) -> Iterator[ExportedKernel]:
         """Fill in missing GPU names from the user, else with the only GPU that fits all launches."""
-        for kernel in kernels:
-            capability = capability_of(kernel)
-            if capability:
-                self._capabilities.setdefault(capability)
-            self._opens = self._opens or bool(kernel.rules) or any(map(_is_telling, kernel.numbers))
-            if GPU_NAME not in kernel.texts and self._gpu is None:
+        noted = map(self._noted, kernels)
+        for kernel in noted:
+            if GPU_NAME in kernel.texts:
+                yield kernel
+            elif self._gpu is None:
                 self.names_gpu = False
-                yield from self._guessed([kernel, *kernels])
-                return
-            if GPU_NAME not in kernel.texts and self._gpu is not None:
+                yield from self._guessed([kernel, *noted])
+            else:
                 self._is_unknown = sheet is None
+                capability = capability_of(kernel)
                 if sheet and capability and sheet.compute_capability != capability:
                     raise InputError(
                         f"ran on a GPU of compute capability {capability}; {self._gpu} has {sheet.compute_capability}",
                         f"name the GPU that it ran on with {self._gpu_option}",
                     )
                 kernel.texts[GPU_NAME] = self._gpu
-            yield kernel
+                yield kernel
+
+    def _noted(self, kernel: ExportedKernel) -> ExportedKernel:
+        """Note a launch's compute capability, and whether it tells something without its GPU."""
+        if capability := capability_of(kernel):
+            self._capabilities.setdefault(capability)
+        self._opens = self._opens or bool(kernel.rules) or any(map(_is_telling, kernel.numbers))
+        return kernel
 
     def _guessed(self, kernels: Sequence[ExportedKernel]) -> Sequence[ExportedKernel]:
         """Fill in the GPU of launches that lack it, if exactly one fits and all ran on one device; else its SMs."""
         nameless = [kernel for kernel in kernels if GPU_NAME not in kernel.texts]
-        self._capabilities |= dict.fromkeys(filter(None, map(capability_of, kernels)))
-        self._opens = self._opens or any(
-            bool(kernel.rules) or any(map(_is_telling, kernel.numbers)) for kernel in nameless
-        )
         if len({kernel.numbers.get("launch__device_id") for kernel in nameless}) == 1:
             self._guess = guess_gpu(nameless)
         if self._guess.is_sure:

@@ -134,14 +134,7 @@ def once(kernels: Iterable[ExportedKernel], facts: ExportFacts, *, has_ids: bool
     text does not number its launches, so more values must agree there.
     """
     seen: set[tuple[object, ...]] = set()
-    for index, kernel in enumerate(_unseen(kernels, seen, facts, has_ids=has_ids)):
-        kernel.index = index
-        yield kernel
-
-
-def _unseen(
-    kernels: Iterable[ExportedKernel], seen: set[tuple[object, ...]], facts: ExportFacts, *, has_ids: bool
-) -> Iterator[ExportedKernel]:
+    index = 0
     least = _LEAST_TELLING if has_ids else _LEAST_TELLING_OF_TEXT
     for kernel in kernels:
         values = [(name, value) for name, value in kernel.numbers.items() if not name.startswith(_GIVEN)]
@@ -152,6 +145,8 @@ def _unseen(
                 facts.doubled += 1
                 continue
             seen.add(key)
+        kernel.index = index
+        index += 1
         yield kernel
 
 

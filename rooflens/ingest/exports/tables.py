@@ -65,6 +65,11 @@ class Header(Struct, frozen=True, eq=False):
         """Whether each row holds one metric."""
         return METRIC in self.columns
 
+    def cell(self, cells: Sequence[str], name: str) -> str:
+        """Return a cell of a row, without blanks around it; empty if the table has no such column, or the row ends."""
+        place = self.columns.get(name)
+        return cells[place].strip() if place is not None and place < len(cells) else ""
+
 
 class ExportFacts(Struct):
     """What all tables of an export share, and what was left out of them.
@@ -247,8 +252,7 @@ def _is_row(cells: Sequence[str], header: Header) -> bool:
     needed = header.columns[METRIC if header.is_long else KERNEL]
     if len(cells) <= needed:
         return False
-    place = header.columns.get(ID)
-    number = "" if place is None or place >= len(cells) else cells[place].strip().translate(GROUPING)
+    number = header.cell(cells, ID).translate(GROUPING)
     return not number or number.isdigit()
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 from rooflens.errors import INTACT_HINT, InputError
 from rooflens.foreign import foreign_file
 from rooflens.ingest.messages.messages import VARINT, decode, decoded, fields, unknown_fields
-from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic, range_path
+from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic
 from rooflens.ingest.reports.unpacking import (
     HEAD_BYTES,
     INCOMPLETE_SUFFIX,
@@ -82,18 +82,6 @@ class Bytes(Protocol):
     def __getitem__(self, part: slice, /) -> bytes: ...
 
 
-class Origin(NamedTuple):
-    """Where one result was launched.
-
-    Attributes:
-        process: Name and ID of the process: `python 4711`; None if the report does not say.
-        nvtx_range: Path of the NVTX ranges around it, outermost first (`rooflens.ingest.messages.sessions`).
-    """
-
-    process: str | None = None
-    nvtx_range: str | None = None
-
-
 class ResultSpan(NamedTuple):
     """Start and end of a result in a report, in bytes, and the ID of the process that launched it."""
 
@@ -133,10 +121,6 @@ class Outline(NamedTuple):
         """Number of results of any kind."""
         return len(self.places)
 
-    def origin(self, place: ResultSpan, result: Any) -> Origin:
-        """Say where a decoded result was launched."""
-        return Origin(self.labels.get(place.process_id), range_path(result.Nvtx, result.ThreadID))
-
 
 class ReportBlock(NamedTuple):
     """One block of the container; offsets count from the start of the file.
@@ -155,10 +139,6 @@ class ReportBlock(NamedTuple):
     first: int
     payload_start: int
     payload_end: int
-
-    def undecodable(self) -> InputError:
-        """Make the error for a header that cannot be decoded."""
-        return _undecodable(self.number, self.offset)
 
 
 def inspect(path: Path) -> Outline:
@@ -203,7 +183,7 @@ def outline(data: Bytes, digest: str = "", name: str = "") -> Outline:
         is_new = block.first == block.number
         header: Any = decode("BlockHeader", block.header) if is_new else None
         if is_new and header is None:
-            raise block.undecodable()
+            raise _undecodable(block.number, block.offset)
         process_id = header.Process.ProcessID if is_new else processes[block.first]
         processes.append(process_id)
         for kind, start, end in payload(data, block):

@@ -19,6 +19,7 @@ from rooflens.ingest.messages.sessions import SYNTHETIC_PROVIDER
 from rooflens.ingest.reports.container import FORMAT_VERSION
 from rooflens.ingest.reports.unpacking import MAGIC
 from rooflens.ingest.reports.wire import framed
+from rooflens.model.records import Rule
 
 Scalar: TypeAlias = int | float | str | None
 """ncu stores its own counts as uint64, counters as double, names as text; None stands for a name without a value."""
@@ -40,21 +41,6 @@ class Instances(Struct, frozen=True):
 
 
 MetricValue: TypeAlias = Scalar | Instances
-
-
-class RuleText(Struct, frozen=True):
-    """The message of one of NVIDIA's rules.
-
-    Attributes:
-        speedup_pct: Estimated time saved by the kernel, or by the unit that the rule is about; None if not estimated.
-    """
-
-    identifier: str
-    section: str
-    title: str
-    text: str
-    speedup_pct: float | None = None
-    unit_speedup_pct: float | None = None
 
 
 class NvtxRange(Struct, frozen=True):
@@ -89,7 +75,7 @@ class KernelSpec(Struct, frozen=True):
     metrics: Mapping[str, MetricValue]
     grid: tuple[int, int, int] = (1, 1, 1)
     block: tuple[int, int, int] = (128, 1, 1)
-    rules: Sequence[RuleText] = ()
+    rules: Sequence[Rule] = ()
     ranges: Sequence[NvtxRange] | None = None
     process: tuple[int, str] | None = None
     thread_id: int = 1
@@ -306,8 +292,8 @@ def _encoded_value(value: float | str) -> dict[str, Any]:
     return {"Uint64Value": value} if isinstance(value, int) else {"DoubleValue": value}
 
 
-def _rule(rule: RuleText) -> dict[str, Any]:
-    text = {"Text": rule.text.encode(), "Kind": _RULE_KIND_OPTIMIZATION, "Title": rule.title.encode()}
+def _rule(rule: Rule) -> dict[str, Any]:
+    text = {"Text": rule.message.encode(), "Kind": _RULE_KIND_OPTIMIZATION, "Title": rule.title.encode()}
     item: dict[str, Any] = {"Message": text}
     for kind, pct in ((_OF_KERNEL, rule.speedup_pct), (_OF_UNIT, rule.unit_speedup_pct)):
         if pct is not None:

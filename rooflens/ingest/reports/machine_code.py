@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -40,40 +40,6 @@ class _CodeText(NamedTuple):
     addresses: AbstractSet[int]
     pcs: Mapping[tuple[str, int], tuple[int, ...]]
     digest: str
-
-
-class Words(NamedTuple):
-    """The machine code of some instructions.
-
-    Attributes:
-        capability: Compute capability that it is compiled for: 90 for 9.0.
-        by_offset: Bytes of each, by its offset from the start of the kernel's code.
-    """
-
-    capability: int
-    by_offset: Mapping[int, bytes]
-
-    def opcodes(self) -> dict[int, str]:
-        """Name the instructions as far as their encoding is known, by offset: opcodes with their modifiers."""
-        if self.capability < _SIXTEEN_BYTES_FROM or not is_known(self.capability):
-            return {}
-        named = {offset: decode(offset, code, self.capability).opcode for offset, code in self.by_offset.items()}
-        return {offset: opcode for offset, opcode in named.items() if opcode}
-
-
-def words_of(listing: object, start: int, offsets: Iterable[int]) -> Words | None:
-    """Return the bytes of some instructions; None where the report's machine code is not listed.
-
-    Args:
-        listing: What lists the code.
-        start: Address of the kernel's code.
-        offsets: Of the instructions, from there.
-    """
-    if not isinstance(listing, Listing):
-        return None
-    codes = {offset: listing.code(start + offset) for offset in offsets}
-    whole = {offset: code for offset, code in codes.items() if code is not None and len(code) == INSTRUCTION_BYTES}
-    return Words(listing.capability, whole)
 
 
 class Insides:

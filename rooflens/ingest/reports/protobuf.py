@@ -11,6 +11,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflens.ingest.messages.messages import SCALARS, decode, text_of, unknown_fields
+from rooflens.ingest.messages.sessions import range_path
 from rooflens.ingest.metrics import code, series
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_tables
 from rooflens.ingest.reports.container import COMMAND_LIST, GRAPH, RANGE, bare_result, check_names, damaged_result
@@ -89,7 +90,7 @@ class ResultReader:
         Raises:
             InputError: A result is damaged.
         """
-        return (self._read_result(index, place) for index, place in enumerate(self._outline.places))
+        return map(self.result, range(self._outline.result_count))
 
     def result(self, index: int) -> RawResult:
         """Read a result.
@@ -97,9 +98,7 @@ class ResultReader:
         Raises:
             InputError: The result is damaged.
         """
-        return self._read_result(index, self._outline.places[index])
-
-    def _read_result(self, index: int, place: ResultSpan) -> RawResult:
+        place = self._outline.places[index]
         message = bare_result(self._data, index, place)
         self._note_unknown("a result", message, beyond=_LAST_FIELD)
         metrics, unread = self._walk_metrics(message, index, place)
@@ -108,7 +107,6 @@ class ResultReader:
         tables = opcode_tables(metrics)
         numbers, texts, nan_count = sort_values(metrics.values)
         name = text_of(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(place.kind, "")
-        origin = self._outline.origin(place, message)
         source, mangled_name = getattr(message, "Source", b""), getattr(message, "KernelMangledName", b"")
         return RawResult(
             index=index,
@@ -121,8 +119,8 @@ class ResultReader:
             nan_count=nan_count,
             rules=tuple(rule for encoded in message.RuleResults for rule in _rules(index, place, encoded)),
             series=series.read_series(metrics) if metrics.instances else None,
-            process=origin.process,
-            nvtx_range=origin.nvtx_range,
+            process=self._outline.labels.get(place.process_id),
+            nvtx_range=range_path(message.Nvtx, message.ThreadID),
             instructions=code.gather(metrics, thread_opcodes(tables), name) if metrics.by_instance else None,
             listing=lambda start: self._listing(source, mangled_name, name, start),
             unread=tuple(unread),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.metrics.code import Code, Instructions
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.reports.container import Outline
-    from rooflens.ingest.reports.machine_code import Insides, Words
+    from rooflens.ingest.reports.machine_code import Insides
     from rooflens.ingest.reports.results import RawResult
     from rooflens.model.records import Inside, Kernel
 
@@ -81,8 +81,7 @@ class ReadReport(Struct, frozen=True):
         instances: Values of instances, rows of the table `instances`; None if they were not requested.
         notes: What a user should know about the reading.
         loss: What could not be read of the kernels that are present; None if everything was read.
-        untold: Code whose hottest instructions still lack their text.
-        words: Machine code of those instructions, by index of the result: it names them where nothing tells their text.
+        untold: Code whose hottest instructions have opcodes, and still lack their text.
     """
 
     run: Run
@@ -92,7 +91,6 @@ class ReadReport(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     loss: InputError | None = None
     untold: Codes = field(default_factory=dict)
-    words: Mapping[int, Words] = field(default_factory=dict)
 
 
 def make_report(  # noqa: PLR0913 - what is read, and how, of which the last three have their defaults
@@ -145,7 +143,6 @@ def make_report(  # noqa: PLR0913 - what is read, and how, of which the last thr
         notes=(*(container.sessions[0].notes if container.sessions else ()), *notes_of_cut_names(cut_count)),
         loss=InputError(lost, "a newer version of rooflens may know them") if lost else None,
         untold={index: code for index, code in told.items() if index not in codes.refused},
-        words=codes.words,
     )
 
 
@@ -154,12 +151,10 @@ class _Codes:
 
     Attributes:
         refused: Results whose code is too large to read: NVIDIA's module must not try it either.
-        words: Machine code of the hottest instructions of the longest results, by index.
     """
 
     def __init__(self, *, are_few: bool) -> None:
         self.refused: set[int] = set()
-        self.words: dict[int, Words] = {}
         self._are_few = are_few
         self._longest: list[tuple[float, int, RawResult, Code]] = []
         self._insides: Insides | None = None
@@ -191,17 +186,7 @@ class _Codes:
         for _, _, result, code in sorted(self._longest, key=lambda hot: hot[1], reverse=True):
             stored = result.instructions
             found[result.index] = code if self._are_few or stored is None else self._code_of_listing(result, stored)
-            self._keep_words(result, found[result.index])
         return found
-
-    def _keep_words(self, result: RawResult, code: Code) -> None:
-        from rooflens.ingest.reports.machine_code import words_of  # noqa: PLC0415 - most reports hold no code
-
-        if result.index in self.refused:
-            return
-        offsets = {spot.pc for spot in code.hotspots if spot.by == "sass" and spot.pc is not None}
-        if (words := words_of(result.listing(code.start), code.start, offsets)) is not None:
-            self.words[result.index] = words
 
     def _code_of_listing(self, result: RawResult, stored: Instructions) -> Code:
         try:

@@ -63,17 +63,13 @@ _MOST_SPEEDUP_PCT = 1e4
 _OF_UNIT, _OF_KERNEL = 1, 2
 """Types of an estimated speed-up: of the unit that the rule is about, and of the kernel."""
 
-_WANTED_BASES = frozenset(
-    name for counter in COUNTERS for recipe in counter.recipes for base in bases_of(recipe) for name in family(base)
-)
-_MEASURED_BASES = frozenset(
-    name
+_BASES = {
+    counter.name: frozenset(name for recipe in counter.recipes for base in bases_of(recipe) for name in family(base))
     for counter in COUNTERS
-    if counter.name in MEASURED
-    for recipe in counter.recipes
-    for base in bases_of(recipe)
-    for name in family(base)
-)
+}
+"""Counter -> the metrics that it may be read from, without roll-up."""
+_WANTED_BASES = frozenset[str]().union(*_BASES.values())
+_MEASURED_BASES = frozenset[str]().union(*(_BASES[name] for name in MEASURED))
 _WANTED_PREFIXES = (
     "sm__ops_path_tensor_",
     "smsp__pcsamp_warps_issue_stalled_",

@@ -8,7 +8,7 @@ contains load addresses, so it cannot be reused for another report, even of the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -70,13 +70,10 @@ def add_texts(reports: Sequence[tuple[Path, ReadReport]], options: ReadOptions) 
     answers = _ask([*asked.values()], options)
     done = []
     for place, (_, report) in enumerate(reports):
-        bare = replace(report, untold={}, words={})
+        bare = replace(report, untold={})
         answer = told[place] if place in told else answers.pop(0)
         if isinstance(answer, InputError):
-            note = f"SASS text is missing: {answer}"
-            opcodes = {index: words.opcodes() for index, words in report.words.items()}
-            named = {index: _with_sass(code, opcodes.get(index, {}).get) for index, code in report.untold.items()}
-            done.append(replace(bare, kernels=tuple(with_codes(report.kernels, named)), notes=(*report.notes, note)))
+            done.append(replace(bare, notes=(*report.notes, f"SASS text is missing: {answer}")))
             continue
         if place in asked:
             keep_sass(report.run.digest, asked[place].addresses, answer)
@@ -122,14 +119,11 @@ def _with_producers(kernels: Iterable[Kernel], starts: Mapping[int, int], texts:
 
 
 def _with_texts(code: Code, texts: Mapping[int, str]) -> Code:
-    """Add the disassembler's text by address to the hottest instructions."""
-    return _with_sass(code, lambda offset: clean_text(texts.get(code.start + offset)))
-
-
-def _with_sass(code: Code, sass_of: Callable[[int], str | None]) -> Code:
-    """Add to the hottest instructions what is said of them, by their offset."""
+    """Give the hottest instructions the disassembler's text by address."""
     spots = (
-        replace(spot, sass=sass_of(spot.pc)) if spot.by == "sass" and spot.pc is not None else spot
+        replace(spot, sass=clean_text(texts.get(code.start + spot.pc)))
+        if spot.by == "sass" and spot.pc is not None
+        else spot
         for spot in code.hotspots
     )
     return replace(code, hotspots=tuple(spots))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from support.ncu_rep_writer import KernelSpec, ReportSpec, RuleText, write_report
+from support.ncu_rep_writer import KernelSpec, ReportSpec, Rule, write_report
 
 from rooflens.cli.group import main
 from rooflens.model.calibration import MeasuredRates
@@ -27,7 +27,7 @@ def kernels(*arguments: object) -> list[dict[str, object]]:
 @pytest.fixture
 def judged(tmp_path: Path) -> Path:
     """Write a report in which NVIDIA's rules name a bottleneck."""
-    rule = RuleText("SOLBottleneck", "SpeedOfLight", "Latency Issue", "low compute throughput and memory bandwidth")
+    rule = Rule("SOLBottleneck", "SpeedOfLight", "Latency Issue", "low compute throughput and memory bandwidth")
     metrics = {"gpu__time_duration.sum": 1e6, "launch__waves_per_multiprocessor": 0.2, "launch__grid_size": 4}
     return write_report(tmp_path / "judged.ncu-rep", ReportSpec([KernelSpec("kernel()", metrics, rules=(rule,))]))
 

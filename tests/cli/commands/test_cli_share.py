@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from support.chips import H200
 from support.fixture_kernels import triad
 from support.loops import for_all
-from support.ncu_rep_writer import NvtxRange, ReportSpec, RuleText, SessionSpec, write_report
+from support.ncu_rep_writer import NvtxRange, ReportSpec, Rule, SessionSpec, write_report
 from support.synthetic_kernels import kernel_spec
 
 import rooflens as rl
@@ -74,7 +74,7 @@ def test_nothing_of_the_machine_is_shared(tmp_path: Path) -> None:
         kernel_spec(triad(H200)),
         name="void secret_kernel<Layout>(float*)",
         ranges=[NvtxRange("secret_range", "secret_domain")],
-        rules=[RuleText("SOLBottleneck", "SpeedOfLight", "title", "secret_sentence in /home/secret_user/a.cu")],
+        rules=[Rule("SOLBottleneck", "SpeedOfLight", "title", "secret_sentence in /home/secret_user/a.cu")],
     )
     session = SessionSpec(
         process_name="/home/secret_user/secret_program",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from support.damage import flipped_copies
-from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, encode_report
+from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, Rule, encode_report
 from support.nvidia_reads import read_with_nvidia
 from support.same_report import differences_of
 
@@ -42,7 +42,7 @@ METRICS = {
     ),
     "without_value": None,
 }
-RULES = [RuleText("SOLBottleneck", "SpeedOfLight", "High", "Text.")]
+RULES = [Rule("SOLBottleneck", "SpeedOfLight", "High", "Text.")]
 KERNELS = [
     KernelSpec(f"void kernel_{number}<int>(float *)", METRICS, rules=RULES, ranges=[NvtxRange("step")])
     for number in range(3)

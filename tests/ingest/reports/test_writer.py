@@ -10,7 +10,7 @@ from support.ncu_rep_writer import (
     Instances,
     KernelSpec,
     ReportSpec,
-    RuleText,
+    Rule,
     SessionSpec,
     encode_report,
     write_report,
@@ -28,7 +28,7 @@ METRICS = {
     "a__without_value.sum": None,
     "a__failed.sum": math.nan,
 }
-RULE = RuleText("SOLBottleneck", "SpeedOfLight", "Small Grid", "This grid is too small.")
+RULE = Rule("SOLBottleneck", "SpeedOfLight", "Small Grid", "This grid is too small.")
 KERNEL = KernelSpec("void scale<float, 4>(const float *, int)", METRICS, (4, 3, 2), (64, 2, 1), (RULE,))
 
 
