@@ -202,12 +202,13 @@ TYPE_SYNONYMS: Mapping[str, str] = MappingProxyType(
 
 
 def the_dtype(text: str) -> str:
-    """Read a type of operands; sums in fp32 are the usual ones and need no name.
+    """Read a type of operands, in capitals or not; sums in fp32 are the usual ones and need no name.
 
     Raises:
         UnknownNameError: There is no such type.
     """
-    dtype = text.removesuffix(f":{USUAL_SUMS}") if stored_type(text) in _SUMS_IN_FP16 else text
+    folded = text.casefold()
+    dtype = folded.removesuffix(f":{USUAL_SUMS}") if stored_type(folded) in _SUMS_IN_FP16 else folded
     if dtype not in DTYPES:
         raise UnknownNameError("type", text, DTYPES, synonyms=TYPE_SYNONYMS)
     return dtype
