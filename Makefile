@@ -27,7 +27,7 @@ STAMP   := $(if $(FOREIGN),$(BIN)/rooflens,$(VENV)/$(NEEDED))
 # their own, stand beside either.
 RECORDED  = $(filter-out fixtures/synthetic/% fixtures/published/%,$(wildcard fixtures/*/$(WORKLOAD).ncu-rep fixtures/*/$(WORKLOAD).*.ncu-rep))
 SYNTHETIC = $(wildcard fixtures/synthetic/$(WORKLOAD).synthetic.ncu-rep)
-PUBLISHED = $(wildcard $(addprefix fixtures/published/*__,$(WORKLOAD).ncu-rep $(WORKLOAD).*.ncu-rep))
+PUBLISHED = $(wildcard fixtures/published/$(WORKLOAD).ncu-rep $(addprefix fixtures/published/*__,$(WORKLOAD).ncu-rep $(WORKLOAD).*.ncu-rep))
 REPLAYED  = $(or $(RECORDED),$(SYNTHETIC)) $(PUBLISHED)
 # One story: a weather model before and after its divisions went, and one GEMM ladder beside cuBLAS. The other page has all
 # real figures: synthetic ones would put their banner on it.
@@ -71,7 +71,7 @@ demo: $(STAMP) ## draw out/demo.html, a program before and after and a GEMM ladd
 
 replay: $(STAMP) ## draw the page of WORKLOAD=attention, or MW_Baseline, from its stored report
 	@test -n "$(strip $(REPLAYED))" || { echo "error: no stored report of '$(WORKLOAD)'"; echo; \
-	  echo "hint: stored are: $(patsubst %.synthetic.ncu-rep,%,$(notdir $(wildcard fixtures/*/*.ncu-rep)))"; exit 1; }
+	  echo "hint: stored are: $(patsubst %.ncu-rep,%,$(patsubst %.synthetic.ncu-rep,%.ncu-rep,$(notdir $(wildcard fixtures/*/*.ncu-rep))))"; exit 1; }
 	@mkdir -p $(OUT)
 	$(BIN)/rooflens report $(REPLAYED) --output $(OUT)/$(WORKLOAD).html --title "$(WORKLOAD)" --table --force
 

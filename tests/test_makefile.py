@@ -99,3 +99,17 @@ def test_an_environment_of_others_is_used_as_it_is(checkout: Path, where: str) -
     assert "theirs stays: make did not make it" in cleaned.stdout
     assert (checkout / "theirs" / "pyvenv.cfg").exists()
     assert not (checkout / "log").exists()
+
+
+def test_every_name_that_replay_offers_is_one_that_it_takes(checkout: Path) -> None:
+    """A name that is wrong is answered with those of the stored reports, each of which replays."""
+    for folder, name in (("published", "lab__gemm.ncu-rep"), ("synthetic", "attention.synthetic.ncu-rep")):
+        (checkout / "fixtures" / folder).mkdir(parents=True)
+        (checkout / "fixtures" / folder / name).touch()
+    make(checkout, "install")
+    refused = make(checkout, "replay", "WORKLOAD=nosuch").stdout
+    offered = refused.partition("stored are: ")[2].split()
+    assert offered == ["lab__gemm", "attention"]
+    for name in (*offered, "gemm"):
+        assert f'--title "{name}"' in make(checkout, "-n", "replay", f"WORKLOAD={name}").stdout.splitlines()[-1]
+        assert ".ncu-rep" in make(checkout, "-n", "replay", f"WORKLOAD={name}").stdout.splitlines()[-1]

@@ -88,7 +88,7 @@ def open(  # noqa: A001, PLR0913 - the verb of the whole API, as in `rl.open`
         timeline=None if timeline is None else read_timeline(timeline),
         sources=None if source is None else SourceFolder(path_text(source)),
     )
-    found, places = _read_arguments([path_text(path) for path in given], ReadOptions(gpu=gpu), basis)
+    found, places = _read_arguments([path_text(path) for path in given], ReadOptions(gpu=gpu, gpu_option="gpu"), basis)
     if not found.reports and found.failures:
         raise found.failures[0][1]
     if found.failures:

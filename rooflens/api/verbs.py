@@ -287,7 +287,7 @@ def ingest_reports(
 
 
 def figure(  # noqa: PLR0913 - what a figure is described by
-    report: Report | Kernel,
+    report: Report | Kernel | str | os.PathLike[str],
     *,
     width: float = 640,
     height: float = 420,
@@ -303,7 +303,7 @@ def figure(  # noqa: PLR0913 - what a figure is described by
     its first layer draws them, and holds the axes of all layers.
 
     Args:
-        report: What to draw, of one GPU.
+        report: What to draw, of one GPU; the path of a report is opened.
         width: Width of the whole figure in points, 1/72 inch; on a screen, in pixels.
         height: Its height, likewise.
         font: Size of its words in points.
@@ -324,6 +324,10 @@ def figure(  # noqa: PLR0913 - what a figure is described by
     """
     from rooflens.api.report import Report
 
+    if isinstance(report, (str, os.PathLike)):
+        from rooflens.api.opening import open as open_reports
+
+        report = open_reports(report)
     if kernels is not None:
         if not isinstance(report, Report):
             raise UsageError("a kernel holds no kernels to choose", "leave `kernels` out, or give a report")

@@ -205,6 +205,12 @@ def test_a_figure_has_the_sizes_that_were_asked_for(report: rl.Report) -> None:
         assert abs(float(found[2]) - height) <= font
 
 
+def test_a_path_is_opened_and_drawn(fixtures: Path) -> None:
+    """As `rl.compare` takes paths or reports, so does a figure."""
+    path = fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep"
+    assert rl.figure(path).to_dict() == rl.figure(rl.open(path)).to_dict() == rl.figure(str(path)).to_dict()
+
+
 def test_a_figure_stands_at_the_level_asked_for(report: rl.Report) -> None:
     """Each level has its own dots, the default is that which limits each kernel, and an unknown level is refused."""
     dots = {level: rl.figure(report, level=level).to_dict()["data"]["values"] for level in (*LEVELS[:2], "all", None)}

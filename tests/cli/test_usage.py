@@ -135,6 +135,7 @@ def test_help_lists_every_command_in_its_section_and_cuts_none_off() -> None:
         ("metrics --chip gh10", "no GPU chip is called `gh10`", "did you mean `gh100`"),
         ("metrics --chip 9.9", "no compute capability is called `9.9`", "did you mean"),
         ("predict gemm --m 1 --n 1 --k 1 --gpu h10x", "no GPU is called `h10x`", "did you mean"),
+        ("predict gemm --m 1 --n 1 --k 1 --dtype bfloat16", "no type is called `bfloat16`", "did you mean `bf16`?"),
         ("predict gemm --m 1 --n 1 --k 1 --dtype bf61", "no type is called `bf61`", "did you mean `bf16`"),
         ("about colums", "no verdict, finding, flag", "did you mean `columns`?"),
         ("about frst move", "no verdict, finding, flag", "did you mean `first move`"),

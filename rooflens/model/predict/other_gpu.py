@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError, RooflensError, UnknownNameError, UsageError
 from rooflens.format import duration
-from rooflens.model.predict.rows import ELEMENT_BYTES
+from rooflens.model.predict.rows import ELEMENT_BYTES, TYPE_SYNONYMS
 from rooflens.model.ranking import in_order
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, datasheet_of
@@ -321,7 +321,7 @@ def check_change(gpus: Sequence[object], dtype: str | None, hint: str) -> None:
     if not gpus and dtype is None:
         raise UsageError("nothing to predict", hint)
     if dtype is not None and dtype not in ELEMENT_BYTES:
-        raise UnknownNameError("type", dtype, ELEMENT_BYTES)
+        raise UnknownNameError("type", dtype, ELEMENT_BYTES, synonyms=TYPE_SYNONYMS)
 
 
 def elsewhere(

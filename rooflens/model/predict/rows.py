@@ -171,15 +171,35 @@ def counted_type(dtype: str) -> str:
     return BLOCK_SCALED.get(pipe, pipe).removeprefix("tensor_")
 
 
+TYPE_SYNONYMS: Mapping[str, str] = MappingProxyType(
+    {
+        "float64": "fp64",
+        "double": "fp64",
+        "float32": "fp32",
+        "float": "fp32",
+        "bfloat16": "bf16",
+        "float16": "fp16",
+        "half": "fp16",
+        "float8_e4m3fn": "fp8",
+        "float8_e5m2": "fp8",
+        "e4m3": "fp8",
+        "e5m2": "fp8",
+        "e2m1": "fp4",
+    }
+)
+"""What PyTorch, C++ and PTX call a type -> its name here, which an error suggests."""
+
+
 def the_dtype(text: str) -> str:
-    """Read a type of operands; sums in fp32 are the usual ones and need no name.
+    """Read a type of operands, in capitals or not; sums in fp32 are the usual ones and need no name.
 
     Raises:
         UnknownNameError: There is no such type.
     """
-    dtype = text.removesuffix(f":{USUAL_SUMS}") if stored_type(text) in _SUMS_IN_FP16 else text
+    folded = text.casefold()
+    dtype = folded.removesuffix(f":{USUAL_SUMS}") if stored_type(folded) in _SUMS_IN_FP16 else folded
     if dtype not in DTYPES:
-        raise UnknownNameError("type", text, DTYPES)
+        raise UnknownNameError("type", text, DTYPES, synonyms=TYPE_SYNONYMS)
     return dtype
 
 
@@ -202,7 +222,7 @@ def result_type(operation: Operation, dtype: str, out_dtype: str | None = None) 
     """
     stored = stored_type(the_dtype(dtype))
     if out_dtype is not None and out_dtype not in ELEMENT_BYTES:
-        raise UnknownNameError("type", out_dtype, ELEMENT_BYTES)
+        raise UnknownNameError("type", out_dtype, ELEMENT_BYTES, synonyms=TYPE_SYNONYMS)
     if operation.results is None and (operation.parts is None or operation.unit == "vector"):
         if out_dtype not in {None, stored}:
             raise UsageError(f"`{operation.name}` cannot have results of another type", "leave out_dtype out")

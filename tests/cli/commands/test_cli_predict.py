@@ -589,7 +589,8 @@ def test_the_types_of_a_hint_can_be_given() -> None:
         assert run(*GEMM, "--gpu", "t4", "--dtype", dtype).exit_code == 0
 
 
-def test_sizes_in_capitals_are_the_same() -> None:
-    """M, N and K are accepted in capitals, as most texts write them."""
-    small = run("predict", "gemm", "--m", "512", "--n", "m", "--k", "64", "--format", "csv")
-    assert run("predict", "gemm", "--M", "512", "--N", "M", "--K", "64", "--format", "csv").stdout == small.stdout
+def test_sizes_and_types_in_capitals_are_the_same() -> None:
+    """M, N, K and BF16 are accepted in capitals, as most texts write them."""
+    small = run("predict", "gemm", "--m", "512", "--n", "m", "--k", "64", "--dtype", "bf16", "--format", "csv")
+    large = run("predict", "gemm", "--M", "512", "--N", "M", "--K", "64", "--dtype", "BF16", "--format", "csv")
+    assert large.stdout == small.stdout != ""
