@@ -295,7 +295,6 @@ class KernelTableRow(Struct, frozen=True):
         flags: Those that change the verdict of any of its launches.
         parts: Its time by verdict, as fractions of the longest kernel's.
         cards: The card of its worst launch first.
-        opens: Whether anything is below it.
     """
 
     key: str
@@ -309,7 +308,6 @@ class KernelTableRow(Struct, frozen=True):
     parts: Sequence[tuple[str, float]]
     cards: tuple[Card, ...]
     launches: KernelLaunches | None
-    opens: bool
 
 
 def kernels(content: Content) -> Markup:
@@ -375,5 +373,4 @@ def _table_row(
         parts=time_parts(group.class_ns, group.time_share, longest),
         cards=own,
         launches=below,
-        opens=bool(own or below),
     )
