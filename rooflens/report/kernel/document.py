@@ -286,10 +286,15 @@ def _where(view: KernelView) -> Document:
 
 
 def _floors(view: KernelView) -> Document:
-    """Say what no change beats, and what the busiest unit is full of."""
-    analysis, verdict = view.analysis, view.analysis.verdict
-    limit, missing = floor_words(analysis, _span_words(view)), verdict.limit.missing
+    """Say which move brings most if not the first, what no change beats, and what the busiest unit is full of."""
+    analysis, verdict, span = view.analysis, view.analysis.verdict, _span_words(view)
+    limit, missing = floor_words(analysis, span), verdict.limit.missing
+    gain = gain_words(verdict.gain, analysis.kernel.duration_ns, span)
+    most = verdict.moves.index(verdict.best) + 1 if gain and verdict.best in verdict.moves[1:] else 0
     lines = (
+        plain(f"Move {most} brings most: {gain_words(verdict.gain, analysis.kernel.duration_ns, span)}.")
+        if most
+        else "",
         plain(f"{limit}.") if limit else "",
         plain(f"No limit: the report lacks {missing}.") if missing and not analysis.kernel.failed else "",
         plain(stage_full_words(analysis)),
