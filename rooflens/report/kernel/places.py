@@ -158,7 +158,7 @@ def _loop(loop: JudgedLoop, label: str, gpu: str | None) -> Row:
 
 def _loops_table(analysis: Analysis, rows: Sequence[JudgedLoop]) -> Table:
     columns = (
-        Column("loop", fit="name", worth=9, least=20),
+        Column("loop", fit="name", worth=9, least=28),
         Column("time", right=True, worth=9),
         Column("trips", right=True, worth=5),
         Column("does", worth=8),
