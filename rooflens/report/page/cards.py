@@ -47,7 +47,7 @@ class Card(Struct, frozen=True):
 
 def cards(content: Content) -> Mapping[str, Card]:
     """Write the cards of a page, by the key of their launch, in order of falling time."""
-    alone = content.listed[0].representative.key if len(content.listed) == 1 else ""
+    alone = content.listed[0].representative.key if content.is_of_one else ""
     return {launch.key: _card(content, launch, is_alone=launch.key == alone) for launch in content.carded}
 
 

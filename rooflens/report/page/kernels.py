@@ -333,7 +333,7 @@ def kernels(content: Content) -> Markup:
         waiting_cells={one.key: [*map(_packed, cells)] for _, one, cells in waiting},
         sets=[(name, [column for column, _ in offered[1:] if column.of == name]) for name in SETS],
         rows=rows,
-        alone=len(rows) == 1 and content.other is None,
+        alone=content.is_of_one,
         offers_intensity=any(column.key.endswith("_per_byte") for column, _ in offered),
         offers_unit=any(column.key == "leader" for column, _ in offered),
         uncarded=sum(not row.cards for row in rows),
