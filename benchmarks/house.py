@@ -88,7 +88,6 @@ CAPABILITIES = {
         *(
             "report/words/forecast.py",
             "report/kernel/predicted.py",
-            "report/kernel/expectation.py",
         ),
         *("report/page/sweeps.py", "cli/commands/predict.py", "cli/expectations.py"),
     ),

@@ -133,6 +133,11 @@ class Content(Struct, frozen=True):
     roofs: Mapping[str, RoofSet] = field(default_factory=dict)
 
     @property
+    def is_of_one(self) -> bool:
+        """The page has a single kernel, failed or not: it shows its card instead of a table of kernels."""
+        return len(self.listed) == 1 and self.other is None
+
+    @property
     def only(self) -> KernelSummary | None:
         """The only kernel, which the first screen is about; None of several, and where one failed that matters more."""
         is_one = len(self.kernels) == 1 and self.ladder is None

@@ -23,7 +23,7 @@ from rooflens.report.overview.headline import headline
 from rooflens.report.overview.opportunities import opportunities
 from rooflens.report.page.first_screen import first_screen
 from rooflens.report.roofline.choices import choices
-from rooflens.report.words.gain_and_limit import limit_factor_words, limit_in_short, today_words
+from rooflens.report.words.gain_and_limit import floor_words, limit_factor_words, limit_in_short, today_words
 from rooflens.report.words.inside import loop_labels, shown_loops
 from rooflens.report.words.ladder import headline as ladder_headline
 
@@ -172,7 +172,10 @@ def test_what_is_won_is_hatched_where_it_is_known(screens: dict[str, Content]) -
     assert offenders == []
 
 
-_TODAY = re.compile("only .* gets? below .*|today's .* takes? .*, and the best move leaves (less|fewer)")
+_TODAY = re.compile(
+    r"[\d.,]+\s\S+ unless it (?:moves fewer bytes through .+|issues fewer instructions|has less work for .+?)"
+    r"(?:, as the best move does)?"
+)
 
 
 def test_limits_are_sentences_and_none_sounds_like_a_floor_that_it_is_not(analyses: list[Analysis]) -> None:
@@ -187,6 +190,9 @@ def test_limits_are_sentences_and_none_sounds_like_a_floor_that_it_is_not(analys
         today = today_words(verdict, one.kernel.gpu)
         if today and not _TODAY.fullmatch(today):
             offenders.append((one.key, today))
+        floor = floor_words(one)
+        if floor and floor.startswith("Limit ") is not verdict.limit.proven:
+            offenders.append((one.key, floor))
     assert offenders == []
 
 

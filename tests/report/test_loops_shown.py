@@ -170,7 +170,7 @@ def test_where_the_time_goes_is_a_line_of_the_answer(analysis: Analysis) -> None
     """The hottest loop with its share, then the hottest line with its own and what it waits for."""
     said = "".join(part if isinstance(part, str) else part.text for part in where_words(analysis, "direct"))
     assert said.replace("\u00a0", " ") == (
-        "Where: loop gemm.cu:6, 90 % of warps' time; hottest line gemm.cu:8, 90 % of samples, waits for global memory."
+        "Where: loop gemm.cu:6, 90 % of warps' time; hottest line :8, 90 % of samples, waits for global memory."
     )
 
 

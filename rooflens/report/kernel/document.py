@@ -47,7 +47,7 @@ from rooflens.report.document import (
     strong,
 )
 from rooflens.report.kernel.memory import memory_chart
-from rooflens.report.kernel.nvidia import opinion
+from rooflens.report.kernel.nvidia import nvidia_document
 from rooflens.report.kernel.occupancy import occupancy_curve
 from rooflens.report.kernel.places import hot_lines, loops
 from rooflens.report.kernel.source import changes, differences
@@ -84,7 +84,6 @@ from rooflens.report.writers.markdown import to_markdown
 NOTES_SHOWN = 4
 LEAST_COST = 0.02
 """Of the time: less is within what runs differ by."""
-RULES_SHOWN = 3
 
 _FULL_NAME_WIDTH = 200
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
@@ -125,9 +124,9 @@ def on_card(view: KernelView) -> Document:
     return (*_verdict(view), facts(*_launched(view)), *_below_verdict(view))
 
 
-def below_answer(view: KernelView) -> Document:
-    """Return the document as a page of one kernel holds it below its first screen."""
-    return (facts(*_launched(view)), *view.predicted, *_counters(view))
+def below_answer(view: KernelView, *, has_reasons: bool) -> Document:
+    """Return the document as a page of one kernel holds it below its first screen, which may have the reasons."""
+    return (facts(*_launched(view)), *(() if has_reasons else reasons(view)), *view.predicted, *_counters(view))
 
 
 def summary(view: KernelView) -> Document:
@@ -169,8 +168,9 @@ def _below_verdict(view: KernelView) -> Document:
 
 
 def _counters(view: KernelView) -> Document:
-    parts = (_running(view), _course(view), busy_units(view.analysis), _more_tables(view), _nvidia(view), _origin(view))
-    rest = tuple(block for part in parts for block in part)
+    analysis = view.analysis
+    tables = (*busy_units(analysis), *_more_tables(view), *nvidia_document(analysis))
+    rest = (*_running(view), *_course(view), *tables, *_origin(view))
     return (Folded("Counters, course of the run, NVIDIA's rules, full name", rest, on_text=False),) if rest else ()
 
 
@@ -290,10 +290,15 @@ def _where(view: KernelView) -> Document:
 
 
 def _floors(view: KernelView) -> Document:
-    """Say what no change beats, and what the busiest unit is full of."""
-    analysis, verdict = view.analysis, view.analysis.verdict
-    limit, missing = floor_words(analysis, _span_words(view)), verdict.limit.missing
+    """Say which move brings most if not the first, what no change beats, and what the busiest unit is full of."""
+    analysis, verdict, span = view.analysis, view.analysis.verdict, _span_words(view)
+    limit, missing = floor_words(analysis, span), verdict.limit.missing
+    gain = gain_words(verdict.gain, analysis.kernel.duration_ns, span)
+    most = verdict.moves.index(verdict.best) + 1 if gain and verdict.best in verdict.moves[1:] else 0
     lines = (
+        plain(f"Move {most} brings most: {gain_words(verdict.gain, analysis.kernel.duration_ns, span)}.")
+        if most
+        else "",
         plain(f"{limit}.") if limit else "",
         plain(_no_limit(analysis)) if missing and not analysis.kernel.failed else "",
         plain(stage_full_words(analysis)),
@@ -373,27 +378,6 @@ def _more_tables(view: KernelView) -> Document:
         *stalls(kernel.stalls),
         *opcodes(kernel.warp_opcodes, kernel.thread_opcodes),
         *((Picture("occupancy", lambda: curves),) if curves else ()),
-    )
-
-
-def _nvidia(view: KernelView) -> Document:
-    """Say what NVIDIA's rules say, beside the verdict; a text has their titles and estimates, a page their messages."""
-    said = opinion(view.analysis)
-    if said is None:
-        return ()
-    rules = [f"{one.title}{f', {one.estimate}' if one.estimate else ''}" for one in said.messages]
-    messages = tuple(
-        Item((strong(plain(one.title)), f" {one.estimate}" if one.estimate else ""), (Span(one.text, "literal"),))
-        for one in said.messages
-    )
-    more = f"; {len(rules) - RULES_SHOWN} more" if len(rules) > RULES_SHOWN else ""
-    broken = f"{fmt.count(said.broken, 'rule')} could not run: the report lacks the metrics they read."
-    return (
-        Heading("NVIDIA's rules"),
-        *((paragraph(*lines),) if (lines := (plain(said.headline), plain(said.note))) != ("", "") else ()),
-        *((paragraph(plain(f"{'; '.join(rules[:RULES_SHOWN])}{more}.")),) if rules else ()),
-        *((OnPage((Folded("What they say", (Bullets(messages),)),)),) if rules else ()),
-        *((Paragraph((broken,), "note"),) if said.broken else ()),
     )
 
 

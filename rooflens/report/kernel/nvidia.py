@@ -5,13 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from msgspec import Struct
-
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Nvidia, Rule, Verdict
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict.decide import NOT_MEASURED
 from rooflens.model.verdict.nvidia_rules import BROKEN, agrees
+from rooflens.report.document import (
+    Bullets,
+    Document,
+    Folded,
+    Heading,
+    Item,
+    OnPage,
+    Paragraph,
+    Span,
+    paragraph,
+    strong,
+)
+from rooflens.report.words.kernel import plain
 from rooflens.report.words.labels import BOUND_LABELS
 
 _SAYS: Mapping[str, str] = {
@@ -27,37 +38,14 @@ _SAYS: Mapping[str, str] = {
 _MARKUP = re.compile(r"@(?:url|section|source|sass):((?:(?!:https?://)[^@])*?)(?::https?://[^@]*)?@")
 """Links in rule texts: `@url:Text:https://...@`, `@section:Identifier:Text@`."""
 
+_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where the words of an identifier part: `CPIStall`."""
 
-class Message(Struct, frozen=True):
-    """One rule's message, uncut.
-
-    Attributes:
-        estimate: NVIDIA's estimated speed-up, and of what; empty if it states none.
-    """
-
-    title: str
-    text: str
-    estimate: str = ""
+RULES_SHOWN = 3
 
 
-class Opinion(Struct, frozen=True):
-    """What NVIDIA's rules say of a kernel.
-
-    Attributes:
-        headline: Agreement or disagreement with the verdict; empty if the report holds no bottleneck rule.
-        note: The per cents that the rules state, and how far the comparison goes.
-        messages: The rules' texts, those with the highest estimated speed-up first.
-        broken: How many rules could not run on this report.
-    """
-
-    headline: str
-    note: str
-    messages: tuple[Message, ...]
-    broken: int
-
-
-def opinion(analysis: Analysis) -> Opinion | None:
-    """Compare NVIDIA's rules with the verdict; None if the report holds none."""
+def nvidia_document(analysis: Analysis) -> Document:
+    """Say what NVIDIA's rules say, beside the verdict; a text has their titles and estimates, a page their messages."""
     ran = [rule for rule in analysis.kernel.rules if rule.message and not BROKEN.search(rule.message)]
     broken = sum(bool(BROKEN.search(rule.message)) for rule in analysis.kernel.rules)
     bottleneck, verdict, counters = analysis.nvidia.bottleneck, analysis.verdict, analysis.kernel.counters
@@ -66,9 +54,22 @@ def opinion(analysis: Analysis) -> Opinion | None:
     sides = counters.get("sol_compute"), counters.get("sol_memory")
     note = _nvidia_note(analysis.nvidia, sides, are_ours="sol_pair_only" in analysis.flags)
     if not (headline or note or ran):
-        return None
-    messages = dict.fromkeys(_message(rule) for rule in sorted(ran, key=_promise, reverse=True))
-    return Opinion(headline, note, tuple(messages), broken)
+        return ()
+    said = [*dict.fromkeys(_message(rule) for rule in sorted(ran, key=_promise, reverse=True))]
+    rules = [f"{title}{estimate and f', {estimate}'}" for title, _, estimate in said]
+    messages = tuple(
+        Item((strong(plain(title)), estimate and f" {estimate}"), (Span(text, "literal"),))
+        for title, text, estimate in said
+    )
+    more = f"; {len(rules) - RULES_SHOWN} more" if len(rules) > RULES_SHOWN else ""
+    lacking = f"{fmt.count(broken, 'rule')} could not run: the report lacks the metrics they read."
+    return (
+        Heading("NVIDIA's rules"),
+        *((paragraph(plain(headline), plain(note)),) if headline or note else ()),
+        *((paragraph(plain(f"{'; '.join(rules[:RULES_SHOWN])}{more}.")),) if rules else ()),
+        *((OnPage((Folded("What they say", (Bullets(messages),)),)),) if rules else ()),
+        *((Paragraph((lacking,), "note"),) if broken else ()),
+    )
 
 
 def _headline(bottleneck: str, verdict: Verdict, gpu: str | None, *, same: bool | None) -> str:
@@ -111,23 +112,11 @@ def _promise(rule: Rule) -> tuple[float, float]:
     return rule.speedup_pct or 0.0, rule.unit_speedup_pct or 0.0
 
 
-def _message(rule: Rule) -> Message:
-    title = rule.title or _spaced(rule.identifier)
-    return Message(title, plain_message(rule.message), _estimate(rule))
-
-
-def _estimate(rule: Rule) -> str:
-    """Write the per cent of the time, of the kernel or of the unit, that would go: to two digits."""
+def _message(rule: Rule) -> tuple[str, str, str]:
+    """Write a rule's title, its text without links, and the part of the time that NVIDIA estimates would go."""
+    title = rule.title or _WORDS.sub(" ", rule.identifier)
+    text = " ".join(_MARKUP.sub(lambda match: match[1].rpartition(":")[2], rule.message).split())
     if rule.speedup_pct:
-        return f"est. speed-up {fmt.percent(rule.speedup_pct / 100)}"
-    return f"est. local speed-up {fmt.percent(rule.unit_speedup_pct / 100)}" if rule.unit_speedup_pct else ""
-
-
-def plain_message(message: str) -> str:
-    """Write a rule's message without its links and line breaks."""
-    return " ".join(_MARKUP.sub(lambda match: match[1].rpartition(":")[2], message).split())
-
-
-def _spaced(identifier: str) -> str:
-    """Turn `CPIStall` into `CPI Stall`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", identifier)
+        return title, text, f"est. speed-up {fmt.percent(rule.speedup_pct / 100)}"
+    local = rule.unit_speedup_pct
+    return title, text, f"est. local speed-up {fmt.percent(local / 100)}" if local else ""

@@ -133,12 +133,10 @@ def loops(analysis: Analysis) -> Document:
         return ()
     gpu, every, labels = analysis.kernel.gpu, analysis.loops, loop_labels(rows)
     line = inside_line(analysis)
-    said = f"{line[:1].upper()}{line[1:]}. " if line else ""
+    said = (paragraph(plain(f"{line[:1].upper()}{line[1:]}.")),) if line else ()
     bars = tuple(_loop(one, f"{'· ' * depth(one, every)}{labels[one.loop.id]}", gpu) for one in rows)
     return (
-        OnPage(
-            (), (Heading("Loops"), paragraph(plain(f"{said}Parts are of warps' time, by samples: not of the clock's.")))
-        ),
+        OnPage((), (Heading("Loops"), *said)),
         Lines("Loops, share of warps' time by samples", bars, analysis.key, _loops_table(analysis, rows)),
     )
 
@@ -160,7 +158,7 @@ def _loop(loop: JudgedLoop, label: str, gpu: str | None) -> Row:
 
 def _loops_table(analysis: Analysis, rows: Sequence[JudgedLoop]) -> Table:
     columns = (
-        Column("loop", fit="name", worth=9, least=20),
+        Column("loop", fit="name", worth=9, least=28),
         Column("time", right=True, worth=9),
         Column("trips", right=True, worth=5),
         Column("does", worth=8),

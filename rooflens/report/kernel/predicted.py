@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any
 
 from rooflens import format as fmt
+from rooflens.globs import covers
 from rooflens.model.catalogue import COMPARED, Key
 from rooflens.model.predict.compared import Compared, time_words
-from rooflens.model.predict.measured import Checked, Prediction, is_expected
-from rooflens.model.records import AnalyzedReport, PredictedQuantity
+from rooflens.model.predict.measured import Checked, Prediction, compared, is_expected
+from rooflens.model.records import Analysis, AnalyzedReport, PredictedQuantity
 from rooflens.model.roofline.unit_names import limiter_words, resource_label
 from rooflens.report.document import (
     Block,
@@ -116,7 +116,12 @@ def expectations_document(checked: Sequence[Checked], reports: Sequence[Analyzed
 def compared_table(rows: Sequence[tuple[Words, ...]], title: str = "") -> Table:
     """Make the table of predicted against measured; a row with a single cell spans the table."""
     columns = tuple(
-        Column("" if key.name == "quantity" else _heading(key), right=_is_number(key), fit=_fit(key)) for key in _KEYS
+        Column(
+            "" if key.name == "quantity" else key.label or key.name,
+            right=_is_number(key),
+            fit="keep" if _is_number(key) or key.name == "quantity" else "wrap",
+        )
+        for key in _KEYS
     )
     return Table(columns, tuple(rows), title, label="Predicted against measured")
 
@@ -124,21 +129,8 @@ def compared_table(rows: Sequence[tuple[Words, ...]], title: str = "") -> Table:
 _KEYS = tuple(key for key in COMPARED.keys if key.flat)
 
 
-def _heading(key: Key) -> str:
-    return key.label or key.name
-
-
 def _is_number(key: Key) -> bool:
     return key.shape.cell == "real"
-
-
-def _fit(key: Key) -> Any:
-    return "keep" if _is_number(key) or key.name == "quantity" else "wrap"
-
-
-def row_label(row: Compared) -> str:
-    """Return the subject of a row."""
-    return LABELS.get(row.name, row.unit)
 
 
 def cells_of(row: Compared, *, at_least: bool = False, unproven: bool = False) -> tuple[str, ...]:
@@ -155,7 +147,7 @@ def cells_of(row: Compared, *, at_least: bool = False, unproven: bool = False) -
         if value is None:
             return fmt.MISSING
         if key.name == "quantity":
-            return row_label(row)
+            return LABELS.get(row.name, row.unit)
         if key.name == "measured" and at_least and row.unit != "FLOP/B":
             return f"\u2265 {_amount_words(value, row.unit)}"
         if _is_number(key):
@@ -255,9 +247,10 @@ def _times_tables(checked: Checked) -> Iterator[Table]:
     work = f"{fmt.si(checked.prediction.flop, unit)} at {fmt.si(times.peak_per_s, f'{unit}/s')}"
     moved = f"{fmt.si(checked.prediction.moved_bytes, 'B')} at {fmt.si(times.bandwidth_bytes_per_s, 'B/s')}"
     found = times.attainable
+    published = " (published)" if times.is_published else ""
     attained = f"median of {found.points} published times over their floors" if found else ""
     listed: tuple[tuple[str, float | None, str, Style], ...] = (
-        ("T math", times.math_ns, f"{work}, {resource_label(times.pipe)}{_published(checked)}", "compute"),
+        ("T math", times.math_ns, f"{work}, {resource_label(times.pipe)}{published}", "compute"),
         ("T memory", times.memory_ns, f"{moved}, DRAM", "memory"),
         ("floor", times.floor_ns, "the longer of them", "unknown"),
         ("attainable", found.typical_s * 1e9 if found else None, attained, "unknown"),
@@ -276,10 +269,6 @@ def _times_tables(checked: Checked) -> Iterator[Table]:
         )
 
 
-def _published(checked: Checked) -> str:
-    return " (published)" if checked.times.is_published else ""
-
-
 def _order_of(prediction: Prediction) -> tuple[str, str, float, str]:
     """Sort the cases of one program and type together, in order of their work."""
     size = prediction.flop or prediction.moved_bytes or 0.0
@@ -289,3 +278,65 @@ def _order_of(prediction: Prediction) -> tuple[str, str, float, str]:
 
 def _report_names(reports: Iterable[AnalyzedReport]) -> dict[str, str]:
     return {report.run.digest: PurePath(report.run.source).name for report in reports}
+
+
+_TOPICS: Mapping[PredictedQuantity, str] = {"work": "work", "dram_bytes": "bytes"}
+"""Quantity -> the topic of the reasons for its difference."""
+
+
+def predicted(checked: Checked, analysis: Analysis, *, is_whole: bool) -> Document:
+    """Set a kernel's prediction beside what was measured, as `predicted_rows` takes it."""
+    source = f"{title_of(checked.prediction)}: {checked.prediction.source}"
+    rows = tuple(predicted_rows(checked, analysis, is_whole=is_whole))
+    return compared_table(rows, "Predicted and measured"), Paragraph((Span(source, "literal"),), "note")
+
+
+def predicted_rows(checked: Checked, analysis: Analysis, *, is_whole: bool) -> Iterator[tuple[Words, ...]]:
+    """Yield the rows of a kernel, each with what explains its difference below it.
+
+    Args:
+        checked: The prediction of the kernel, or of its report.
+        analysis: The kernel.
+        is_whole: It is all of its report.
+    """
+    if checked.kernel is not None:
+        yield from (cells_of(row) for row in _of_launch(checked, analysis))
+    elif is_whole:
+        yield from _of_whole(checked)
+    else:
+        rows = _of_launch(checked, analysis, analysis.launches)
+        yield from (cells_of(row) for row in rows if row.unit != "ns")
+        yield (f"One of the {checked.measured.launches} launches that the prediction covers.",)
+
+
+def checked_for(digest: str, name: str, predictions: Iterable[Checked]) -> Checked | None:
+    """Find the prediction of a launch: that of its kernel before that of its whole report."""
+    own = [prediction for prediction in predictions if prediction.digest == digest]
+    by_name = (found for found in own if found.kernel is not None and covers(found.kernel, name))
+    return next(by_name, None) or next((found for found in own if found.kernel is None), None)
+
+
+def _of_whole(checked: Checked) -> Iterator[tuple[Words, ...]]:
+    """Yield the rows of a kernel that is all of its report."""
+    reasons = [REASONS[key] for key in checked.gaps]
+    for row in checked.rows:
+        yield cells_of(row, at_least=checked.at_least)
+        yield from [(sentence,) for topic, sentence in reasons if topic == _TOPICS.get(row.name)][:1]
+    yield from limiter_cells(checked)
+    if why := limiter_reason(checked):
+        yield (why,)
+
+
+def _of_launch(checked: Checked, analysis: Analysis, launches: int = 1) -> list[Compared]:
+    """Compare `launches` times what one launch did with what was predicted."""
+    prediction = checked.prediction
+    work = [pipe.amount for pipe in analysis.pipes.values() if pipe.unit == prediction.unit and pipe.amount]
+    moved = analysis.levels["dram"].amount_bytes
+    rows = compared(
+        prediction,
+        checked.times,
+        sum(work) * launches if analysis.flop_total is not None else None,
+        None if moved is None else moved * launches,
+        analysis.kernel.duration_ns,
+    )
+    return [row for row in rows if row.name != "intensity"]

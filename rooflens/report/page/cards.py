@@ -15,7 +15,7 @@ from rooflens.report.content import Content
 from rooflens.report.document import Document, Option
 from rooflens.report.html.blocks import Room
 from rooflens.report.kernel.document import KernelView, below_answer, on_card
-from rooflens.report.kernel.expectation import checked_for, predicted
+from rooflens.report.kernel.predicted import checked_for, predicted
 from rooflens.report.templates import write_blocks
 from rooflens.report.words.labels import BOUND_LABELS
 from rooflens.report.words.verdict import unmeasured_words
@@ -47,7 +47,7 @@ class Card(Struct, frozen=True):
 
 def cards(content: Content) -> Mapping[str, Card]:
     """Write the cards of a page, by the key of their launch, in order of falling time."""
-    alone = content.only.representative.key if content.only and len(content.listed) == 1 else ""
+    alone = content.listed[0].representative.key if content.is_of_one else ""
     return {launch.key: _card(content, launch, is_alone=launch.key == alone) for launch in content.carded}
 
 
@@ -61,7 +61,7 @@ def _card(content: Content, launch: Launch, *, is_alone: bool) -> Card:
         failed=launch.failed,
         duration_ns=launch.duration_ns,
         time_share=launch.time_share,
-        body=inside(below_answer(view) if is_alone else on_card(view)),
+        body=inside(below_answer(view, has_reasons=content.only is not None) if is_alone else on_card(view)),
     )
 
 

@@ -41,7 +41,7 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
     elif content.only:
         view = _view(content, content.only)
         answer = verdict(content, content.only, view)
-        beside = (seen(view), reasons(view) if len(content.listed) == 1 else ())  # else its card has them
+        beside = (seen(view), reasons(view) if content.is_of_one else ())  # else its card has them
         texts = [move.text for move in content.only.analysis.verdict.moves] or texts
     else:
         answer = what_first(content)

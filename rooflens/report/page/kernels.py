@@ -295,7 +295,6 @@ class KernelTableRow(Struct, frozen=True):
         flags: Those that change the verdict of any of its launches.
         parts: Its time by verdict, as fractions of the longest kernel's.
         cards: The card of its worst launch first.
-        opens: Whether anything is below it.
     """
 
     key: str
@@ -309,7 +308,6 @@ class KernelTableRow(Struct, frozen=True):
     parts: Sequence[tuple[str, float]]
     cards: tuple[Card, ...]
     launches: KernelLaunches | None
-    opens: bool
 
 
 def kernels(content: Content) -> Markup:
@@ -335,7 +333,7 @@ def kernels(content: Content) -> Markup:
         waiting_cells={one.key: [*map(_packed, cells)] for _, one, cells in waiting},
         sets=[(name, [column for column, _ in offered[1:] if column.of == name]) for name in SETS],
         rows=rows,
-        alone=len(rows) == 1 and content.other is None,
+        alone=content.is_of_one,
         offers_intensity=any(column.key.endswith("_per_byte") for column, _ in offered),
         offers_unit=any(column.key == "leader" for column, _ in offered),
         uncarded=sum(not row.cards for row in rows),
@@ -375,5 +373,4 @@ def _table_row(
         parts=time_parts(group.class_ns, group.time_share, longest),
         cards=own,
         launches=below,
-        opens=bool(own or below),
     )

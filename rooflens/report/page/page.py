@@ -134,6 +134,6 @@ def render_page(  # noqa: PLR0913 - a page is made of these
             scripts=SCRIPTS,
             below=[*below.values()],
             late_scripts=LATE_SCRIPTS,
-            libraries=(table_library(),),
+            libraries=() if content.is_of_one else (table_library(),),
         )
     )

@@ -23,7 +23,6 @@ from rooflens.model.roofline.roofs import RoofLine, RoofSet, pipe_roofs
 from rooflens.model.summary import identity
 from rooflens.report.content import Content
 from rooflens.report.kernel.predicted import LADDERS, sizes_text
-from rooflens.report.plane.marks import Spec
 from rooflens.report.plane.roofs import flat_roof, slope_roof
 from rooflens.report.plane.simple import Dot, Drawn, plane_spec
 from rooflens.report.templates import Drawing, render
@@ -262,27 +261,20 @@ def sweep_plane(sweep: Sweep, groups: Mapping[str, str] = MappingProxyType({})) 
 
 def _case_dot(step: SweepCase, groups: Mapping[str, str]) -> Dot:
     x, y = _place_of(step)
+    roof = step.roof_at(step.intensity_flop_per_byte)
     facts = {
         "Verdict": BOUND_LABELS[step.bound],
         "Intensity": fmt.intensity(step.intensity_flop_per_byte),
         "Predicted": fmt.intensity(step.predicted_intensity),
         "Achieved": fmt.si(step.flop_per_s, "FLOP/s"),
-        "Its roof": _roof_text(step),
+        "Its roof": f"{fmt.si(roof, 'FLOP/s')} ({fmt.percent(step.roof_share)} reached)"
+        if roof
+        else "not in the report",
         "Time": fmt.duration(step.checked.measured.time_ns),
     }
     keys = tuple(step.keys)
     group = groups.get(keys[0], "") if keys else ""
     return Dot(x, y, step.bound, step.label, step.short, DOT_PART, keys=keys, group=group, facts=facts)
-
-
-def _roof_text(step: SweepCase) -> str:
-    roof = step.roof_at(step.intensity_flop_per_byte)
-    return f"{fmt.si(roof, 'FLOP/s')} ({fmt.percent(step.roof_share)} reached)" if roof else "not in the report"
-
-
-def sweep_spec(sweep: Sweep, *, title: str, subtitle: Sequence[str], groups: Mapping[str, str]) -> Spec:
-    """Specify the plane of a sweep; the page sets `picked`, the key of a launch."""
-    return plane_spec(replace(sweep_plane(sweep, groups), title=title, subtitle=tuple(subtitle)))
 
 
 def sweeps(page: Content) -> Markup:
@@ -305,7 +297,7 @@ def _figure(key: str, sweep: Sweep, page: Content, groups: Mapping[str, str]) ->
     title = f"{sweep.title}{': synthetic data' if page.synthetic else ''}"
     return Drawing(
         key,
-        sweep_spec(sweep, title=title, subtitle=subtitle, groups=groups),
+        plane_spec(replace(sweep_plane(sweep, groups), title=title, subtitle=subtitle)),
         label=f"Path of {sweep.title} across the roofline of {sweep.gpu}; the table by it holds the same data.",
         save="",
         notes=(HOW_TO_READ,) if key == "sweep-0" else (),

@@ -266,12 +266,15 @@ def _bars(layout: BarLayout, at: Style) -> alt.Chart:
     rows = _only_own_rows().transform_calculate(up="datum.top + 2", down=f"datum.top + {BAR_PX - 2}", none="0")
     said: Style = {"tooltip": alt.ExprRef(text.BAR_TOOLTIP), "description": alt.ExprRef(text.BAR_DESCRIPTION)}
     look: Style = {"cursor": "pointer", "ariaRoleDescription": "kernel", "opacity": LIT_BAR, "cornerRadius": 1}
+    inks = verdict_channels(layout.bounds)
     return rows.mark_rect(**look, **said).encode(
         **at,
         x2=alt.X2("none"),
         y2=alt.Y2("down"),
-        fill=verdict_channels(layout.bounds)["fill"],
+        fill=inks["fill"],
+        stroke=inks["stroke"],  # all that is seen of the bars of an open class, which are hollow
         fillOpacity=alt.FillOpacityValue(**either("datum.l === 0", 0.9, 0.5)),
+        strokeOpacity=alt.StrokeOpacityValue(**either("datum.l === 0", 0.9, 0.5)),
     )
 
 

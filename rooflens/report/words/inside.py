@@ -210,7 +210,10 @@ def where_words(analysis: Analysis, reader: str) -> Words:
     around = ("loop ", code(loop_place(loop)), f", {fmt.percent(loop.share_self)} of warps' time; ") if loop else ()
     hottest = f"hottest {'line' if is_line else 'instruction'} "
     built = "" if is_line else "; build with `-lineinfo` for source lines"
-    said = (*around, hottest, code(place_label(spot, kernel.inside)), f", {fmt.percent(hot.share)} of samples{waits}")
+    place = place_label(spot, kernel.inside)
+    if loop and loop.loop.file:  # a line of the same file is known by its number
+        place = place.removeprefix(file_label(loop.loop.file))
+    said = (*around, hottest, code(place), f", {fmt.percent(hot.share)} of samples{waits}")
     return ("Where: ", *said, f"{built}.")
 
 

@@ -15,12 +15,13 @@ from support.tags import words_of
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.ranking import RANKED_SHOWN
-from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Gain, Limit, Move, UnitFloor
+from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Gain, Hotspot, Limit, Move, UnitFloor
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.html.assets import joined, style_px
 from rooflens.report.overview.headline import headline
 from rooflens.report.overview.opportunities import KEPT, LISTED
+from rooflens.report.page.cards import cards
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.first_screen import first_screen, what_first
 from rooflens.report.page.ladder import named_ladders
@@ -406,3 +407,28 @@ def test_a_kernel_that_keeps_nothing_busy_says_why() -> None:
         kernel = replace(one.kernel, counters=one.kernel.counters | counters)
         (group,) = page_of(replace(one, kernel=kernel, verdict=replace(one.verdict, bottleneck=idle))).kernels
         assert limiter(group.analysis).replace("\u00a0", " ") == f"latency-bound: {said}"
+
+
+def test_code_memory_and_reasons_stand_beside_the_answer() -> None:
+    """A page of one kernel has them on its first screen, once, and says why each move without a figure has none."""
+    analysis = samples.explained()
+    page = page_of(replace(analysis, kernel=replace(analysis.kernel, hotspots=())))
+    screen, card = str(first_screen(page, ())), str(next(iter(cards(page).values())).body)
+    assert 'class="first flat"' in screen  # nothing is drawn here, so they fill the right half
+    for part in ("Why", "Ruled out"):
+        assert (f"<h3>{part}</h3>" in screen, f"<h3>{part}</h3>" in card) == (True, False)
+    unknown = replace(analysis.verdict, moves=(Move("fuse it", "fuse"), Move("pad", "pad", gain=Gain(1.5, 1e5))))
+    said = words(first_screen(page_of(replace(analysis, verdict=unknown)), ()))
+    assert "fuse it gain not known: it depends on the algorithm" in said
+    assert "Move 2 brings most: " in said
+
+
+def test_a_list_says_once_why_no_line_is_known() -> None:
+    """Of kernels of which none was sampled; where one was, its row has the line."""
+    one, other = samples.every_verdict()[:2]
+    assert words(what_first(page_of(one, other))).count("No line: the code was not sampled") == 1
+    spot = Hotspot("line", file="src/a.cu", line=7, measures={"samples": 9.0})
+    hot = replace(one, kernel=replace(one.kernel, hotspots=(spot,), code_totals={"samples": 10.0}))
+    said = words(what_first(page_of(hot, other)))
+    assert "a.cu:7" in said
+    assert "No line" not in said

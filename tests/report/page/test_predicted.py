@@ -15,8 +15,8 @@ from rooflens.model.predict.measured import Checked, Prediction
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_LAUNCHES, Content, build_content
 from rooflens.report.document import Table
-from rooflens.report.kernel import expectation
 from rooflens.report.kernel.predicted import MAX_SHOWN, expectations_document
+from rooflens.report.kernel.predicted import predicted as of_kernel
 from rooflens.report.page.kernels import kernels
 from rooflens.report.page.page import predicted, render_page
 from rooflens.report.templates import write_blocks
@@ -187,7 +187,7 @@ def test_hostile_words_make_no_element() -> None:
 def panel_of(page: Content, name: str = DID.name) -> str:
     """Read the words of the panel of a kernel's card."""
     one = next(one for one in page.analyses if one.kernel.name == name)
-    document = expectation.predicted(page.predictions[0], one, is_whole=len(page.analyses) == 1)
+    document = of_kernel(page.predictions[0], one, is_whole=len(page.analyses) == 1)
     return Text(str(write_blocks(document))).text
 
 

@@ -11,7 +11,8 @@ from sweeping import CHIP, Report, done, gemms, ladder, make_page, the_sweep
 
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.report.page.page import render_page
-from rooflens.report.page.sweeps import CHOICES, find_sweeps, sweep_plane, sweep_spec, sweeps
+from rooflens.report.page.sweeps import CHOICES, find_sweeps, sweep_plane, sweeps
+from rooflens.report.plane.simple import plane_spec
 from rooflens.workloads.registry import load_workloads
 
 
@@ -143,7 +144,7 @@ def test_the_chart_obeys_the_page() -> None:
     """The parameters set by the page are declared, rows have launch and group, and there is no colour."""
     page = make_page(gemms((128, 1024)))
     (sweep,) = find_sweeps(page)
-    spec = sweep_spec(sweep, title="t", subtitle=["s"], groups={"k0": "g1", "k1": "g0"})
+    spec = plane_spec(sweep_plane(sweep, {"k0": "g1", "k1": "g0"}))
     assert {"picked"} <= {param["name"] for param in spec["params"] if "value" in param}
     assert spec["name"] == "plane"
     assert [(row["k"], row["g"], row["ks"]) for row in _dots(spec)] == [
@@ -156,7 +157,7 @@ def test_the_chart_obeys_the_page() -> None:
 def test_specification_is_the_stored_one() -> None:
     """A change of the chart shows up in the diff of its specification."""
     sweep = the_sweep(gemms((128, 1024)))
-    check_snapshot("sweep", sweep_spec(sweep, title="t", subtitle=["s"], groups={}))
+    check_snapshot("sweep", plane_spec(replace(sweep_plane(sweep), title="t", subtitle=("s",))))
 
 
 def test_hostile_names_make_no_element() -> None:
