@@ -329,23 +329,25 @@ class TraceColumns:
     def _take_calls(self, events: Sequence[Event]) -> None:
         """Keep calls of CUDA that launch something, wait, or take long; of a thread's with one ID the first."""
         self._call_count += len(events)
-        timed = [(one, _call_kind(one.name or "")) for one in events if one.ts is not None]
-        long = [one for one, kind in timed if kind.waits or one.dur >= _LONG_CALL_NS]
+        timed = [one for one in events if one.ts is not None]
+        kinds = [*map(_call_kind, [one.name or "" for one in timed])]
+        long = [one for one, kind in zip(timed, kinds, strict=True) if kind.waits or one.dur >= _LONG_CALL_NS]
         self._keep(self.runtime, long, self._indices_of_texts([one.name or "" for one in long]))
-        launching = [one for one, kind in timed if kind.launches]
+        launching = [(one, kind) for one, kind in zip(timed, kinds, strict=True) if kind.launches]
+        each = [one for one, _ in launching]
         launches = self.launches
-        places = launches.places([(one.args or NO_ARGUMENTS).correlation for one in launching])
-        for event, place, thread in zip(launching, places, self._threads_of(launching), strict=True):
+        threads, starts, ends = launches.threads, launches.starts, launches.ends
+        places = launches.places([(one.args or NO_ARGUMENTS).correlation for one in each])
+        for (event, kind), place, thread in zip(launching, places, self._threads_of(each), strict=True):
             if place == NONE:
                 continue
-            if (known := launches.threads[place]) == UNSEEN:
+            if (known := threads[place]) == UNSEEN:
                 self._kept_count += 1
-                launches.threads[place] = thread
-                launches.starts[place], launches.ends[place] = event.ts, event.ts + event.dur
-                if _call_kind(event.name or "").is_graph:
+                threads[place], starts[place], ends[place] = thread, event.ts, event.ts + event.dur
+                if kind.is_graph:
                     launches.graphs.append(place)
             elif known != thread:
-                launches.threads[place] = SEVERAL
+                threads[place] = SEVERAL
 
     def _take_kernels(self, events: Sequence[Event]) -> None:
         timed = [one for one in events if one.ph == "X" and one.ts is not None and one.name]
@@ -364,11 +366,10 @@ class TraceColumns:
 
     def _lanes_of(self, kernels: Sequence[Event], args: Sequence[Arguments]) -> list[int]:
         """Return the index of each kernel's stream."""
-        streams = [
-            (one.pid if own.device is UNSET else own.device, one.tid if own.stream is UNSET else own.stream)
-            for one, own in zip(kernels, args, strict=True)
-        ]
-        return _indices_of(streams, self._lanes, self._lane)
+        every = [*zip(kernels, args, strict=True)]
+        devices = [one.pid if own.device is UNSET else own.device for one, own in every]
+        streams = [one.tid if own.stream is UNSET else own.stream for one, own in every]
+        return _indices_of(devices, streams, self._lanes, self._lane)
 
     def _lane(self, device: Any, stream: Any) -> int:
         key = index_of(device), index_of(stream)
@@ -399,17 +400,16 @@ class TraceColumns:
 
     def _take_functions(self, events: Sequence[Event]) -> None:
         """Keep calls of modules, and of functions that are neither PyTorch's nor Python's."""
-        said = [(one, _own_function(one.name or "")) for one in events if one.ts is not None]
+        timed = [one for one in events if one.ts is not None]
+        functions = [*zip(timed, map(_own_function, [one.name or "" for one in timed]), strict=True)]
         for spans, is_module in ((self.modules, True), (self.frames, False)):
-            own = [(one, function[1]) for one, function in said if function and function[0] is is_module]
+            own = [(one, said[1]) for one, said in functions if said and said[0] is is_module]
             self._keep(spans, [one for one, _ in own], self._indices_of_texts([name for _, name in own]))
 
     def _take_operators(self, events: Sequence[Event]) -> None:
         named = [one for one in events if one.name is not None and one.ts is not None]
         args = [one.args or NO_ARGUMENTS for one in named]
-        self._keep(
-            self.operators, named, [self._say(one.name or "", own) for one, own in zip(named, args, strict=True)]
-        )
+        self._keep(self.operators, named, [*map(self._say, [one.name or "" for one in named], args)])
         self.operators.steps.fromlist(
             [
                 # Only what runs backward names the thread of its forward step.
@@ -500,7 +500,7 @@ class TraceColumns:
 
     def _threads_of(self, events: Sequence[Event]) -> list[int]:
         """Return the index of each event's thread."""
-        return _indices_of([(one.pid, one.tid) for one in events], self._threads, self._thread)
+        return _indices_of([one.pid for one in events], [one.tid for one in events], self._threads, self._thread)
 
     def _thread(self, process: Any, number: Any) -> int:
         key = id_of(process), id_of(number)
@@ -517,12 +517,16 @@ class TraceColumns:
         return self.texts[self._text_indices[given]]
 
 
-def _indices_of(keys: Sequence[tuple[Any, Any]], known: Mapping[Any, int], add: Callable[[Any, Any], int]) -> list[int]:
-    """Look keys up; those that are not known, or could not be keys, are added one by one."""
+def _indices_of(
+    outer: list[Any], inner: list[Any], known: Mapping[Any, int], add: Callable[[Any, Any], int]
+) -> list[int]:
+    """Look pairs up; those that are not known, or could not be keys, are added one by one."""
+    are_one = outer and outer.count(outer[0]) == inner.count(inner[0]) == len(outer)
+    pairs, times = ([(outer[0], inner[0])], len(outer)) if are_one else ([*zip(outer, inner, strict=True)], 1)
     try:
-        return [*map(known.__getitem__, keys)]
+        return [*map(known.__getitem__, pairs)] * times
     except (KeyError, TypeError):
-        return [add(*key) for key in keys]
+        return [add(*pair) for pair in pairs] * times
 
 
 class _CallKind(NamedTuple):

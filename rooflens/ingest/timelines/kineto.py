@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, field
 
-from rooflens.ingest.timelines.kernel_events import shape_of, span_of, text_of
+from rooflens.ingest.timelines.kernel_events import LATEST_NS, shape_of, span_of, text_of
 
 _NOTHING = Raw()
 
@@ -96,6 +96,9 @@ _EXACT_US = float(1 << 43)
 """Up to here, 101 days, floats are less than a nanosecond apart; the PyTorch profiler counts times from the begin of
 three months for their sake (`ChromeTraceBaseTime` in libkineto of pytorch/kineto)."""
 
+_LATEST_US = LATEST_NS // 2000
+"""Whole numbers may be larger: older profilers count from 1970."""
+
 
 class EventDecoder:
     """Decodes the events of a trace, to the last nanosecond: from digits if any of its times has more than a float.
@@ -127,27 +130,25 @@ class EventDecoder:
 
 def _are_exact(events: Iterable[Event]) -> bool:
     """Convert the times of events to nanoseconds; False if that takes their digits, with some converted."""
-    for event in events:
-        ts, dur = event.ts, event.dur
-        if ts.__class__ is float is dur.__class__ and -_EXACT_US < ts < _EXACT_US and 0 <= dur < _EXACT_US:
+    try:
+        for event in events:
+            ts, dur = event.ts, event.dur
+            if ts is None or dur is None or dur < 0:
+                event.ts = None
+                continue
+            most = _EXACT_US if ts.__class__ is float else _LATEST_US
+            if not -most < ts < most or dur >= _EXACT_US:
+                return False
             event.ts = start_ns = round(ts * 1000)
             event.dur = duration_ns = round(dur * 1000)
             if start_ns / 1000 != ts or duration_ns / 1000 != dur:
-                # From 50 days on, a product may be rounded to another nanosecond.
+                # After 50 days, a product of floats may be a nanosecond off.
                 event.ts = start_ns = int(ts) * 1000 + round((ts - int(ts)) * 1000)
                 if start_ns / 1000 != ts or duration_ns / 1000 != dur:
                     return False
-        elif ts is None or dur is None:
-            event.ts = None
-        elif _is_exact(ts) and _is_exact(dur):
-            event.ts, event.dur = span_of(ts, dur) or (None, None)
-        else:
-            return False
+    except TypeError:  # times that are texts
+        return False
     return True
-
-
-def _is_exact(us: Any) -> bool:
-    return type(us) is int or (type(us) is float and -_EXACT_US < us < _EXACT_US and float(f"{us:.3f}") == us)
 
 
 _decode_value = msgspec.json.Decoder(float_hook=str).decode

@@ -34,7 +34,8 @@ def opened_at(spans: Iterable[HostSpan], moments: Iterable[int]) -> Iterator[tup
                 if len(found) < _MOST_OPEN:
                     found.append(following)
             following = next(coming, None)
-        found = [one for one in found if one.end_ns >= moment]
+        if found:
+            found = [one for one in found if one.end_ns >= moment]
         yield tuple(found)
 
 
@@ -96,14 +97,15 @@ class Spans:
     def around(self, events: Iterable[int], moments: Sequence[int]) -> Iterator[int]:
         """Yield those of some events, in the order in which they began, that contain one of some ordered moments."""
         starts, ends = self.starts, self.ends
-        place, count = 0, len(moments)
+        coming = iter(moments)
+        moment = next(coming, None)
         for event in events:
             start = starts[event]
-            while place < count and moments[place] < start:
-                place += 1
-            if place == count:
+            while moment is not None and moment < start:
+                moment = next(coming, None)
+            if moment is None:
                 return
-            if ends[event] >= moments[place]:
+            if ends[event] >= moment:
                 yield event
 
     def innermost(self, events: Iterable[int], moments: Sequence[int]) -> array[int]:

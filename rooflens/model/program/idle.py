@@ -119,6 +119,9 @@ class Gap(Struct, frozen=True):
         return replace(self, start_ns=start_ns, step=step.index, into_step_ns=start_ns - step.begin_ns)
 
 
+_QUEUED, _UNKNOWN = IdleCause("queued"), IdleCause("unknown")
+
+
 def causes_of(gaps: Iterable[Gaps], host: Host | None, wall_ns: int) -> tuple[tuple[Idle, ...], tuple[Gap, ...]]:
     """Find the cause of each gap; add up those with the same, and return the longest gaps, too, not yet placed.
 
@@ -127,54 +130,62 @@ def causes_of(gaps: Iterable[Gaps], host: Host | None, wall_ns: int) -> tuple[tu
         host: What the host did; None if nothing of it was recorded.
         wall_ns: The time of the program.
     """
-    found: dict[tuple[str | None, ...], Idle] = {}
+    sums = _Sums()
     longest: list[Gap] = []
     for one in gaps:
         lengths = array("q", (end - start for start, end in zip(one.starts, one.ends, strict=True)))
         long = {*nlargest(_LONGEST, range(len(lengths)), key=lengths.__getitem__)}
         for at, cause in _causes(one, host, long):
             gap_ns, before = lengths[at], one.before[at]
-            own = replace(cause, before=before)
             if at in long:
-                longest.append(Gap(own, one.starts[at], gap_ns))
+                longest.append(Gap(replace(cause, before=before), one.starts[at], gap_ns))
             if cause.kind == "queued":
                 # What the host did while launched work waited is not why it waited.
-                own = IdleCause("queued", before=None if gap_ns < NEXT_NS else before)
-            _add_gaps(Idle(own, 1, gap_ns, gap_ns), found)
-    return _shared(found.values(), wall_ns), tuple(nlargest(_LONGEST, longest, key=lambda one: one.gap_ns))
+                sums.add(_QUEUED, None if gap_ns < NEXT_NS else before, 1, gap_ns, gap_ns)
+            else:
+                sums.add(cause, before, 1, gap_ns, gap_ns)
+    return sums.idle(wall_ns), tuple(nlargest(_LONGEST, longest, key=lambda one: one.gap_ns))
 
 
 def added(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
     """Add up gaps of the same causes, as of several programs."""
-    found: dict[tuple[str | None, ...], Idle] = {}
+    sums = _Sums()
     for one in idle:
-        _add_gaps(one, found)
-    return _shared(found.values(), wall_ns)
+        sums.add(one.cause, one.cause.before, one.count, one.gap_ns, one.longest_ns)
+    return sums.idle(wall_ns)
 
 
-def _add_gaps(idle: Idle, idles: dict[tuple[str | None, ...], Idle]) -> None:
-    """Add gaps to those of the same cause; where they say more than that, the longest gap says it."""
-    cause = idle.cause
-    place = None if cause.operator or cause.call else cause.nvtx_range or cause.code or cause.before
-    key = cause.kind, cause.operator, cause.call, place
-    if (known := idles.get(key)) is None:
-        idles[key] = idle
-        return
-    longest = idle if idle.longest_ns > known.longest_ns else known
-    idles[key] = replace(longest, count=known.count + idle.count, gap_ns=known.gap_ns + idle.gap_ns)
+class _Sums:
+    """Adds up gaps of the same cause; where they say more than that, the longest gap says it."""
 
+    def __init__(self) -> None:
+        self._of: dict[tuple[str | None, ...], tuple[IdleCause, str | None, int, int, int]] = {}
 
-def _shared(idle: Iterable[Idle], wall_ns: int) -> tuple[Idle, ...]:
-    shared = (replace(one, share=one.gap_ns / wall_ns if wall_ns else 0.0) for one in idle)
-    return tuple(
-        sorted(shared, key=lambda one: (-one.gap_ns, one.cause.kind, one.cause.operator or "", one.cause.call or ""))
-    )
+    def add(self, cause: IdleCause, before: str | None, count: int, gap_ns: int, longest_ns: int) -> None:
+        """Add gaps that `before` ended, whatever the cause says of that."""
+        place = None if cause.operator or cause.call else cause.nvtx_range or cause.code or before
+        key = cause.kind, cause.operator, cause.call, place
+        if (known := self._of.get(key)) is not None:
+            count, gap_ns = known[2] + count, known[3] + gap_ns
+            if longest_ns <= known[4]:
+                cause, before, longest_ns = known[0], known[1], known[4]
+        self._of[key] = cause, before, count, gap_ns, longest_ns
+
+    def idle(self, wall_ns: int) -> tuple[Idle, ...]:
+        """Return them, most time first, with their share of a program's time."""
+        every = [
+            Idle(replace(cause, before=before), count, gap_ns, longest_ns, gap_ns / wall_ns if wall_ns else 0.0)
+            for cause, before, count, gap_ns, longest_ns in self._of.values()
+        ]
+        return tuple(
+            sorted(every, key=lambda one: (-one.gap_ns, one.cause.kind, one.cause.operator or "", one.cause.call or ""))
+        )
 
 
 def _causes(gaps: Gaps, host: Host | None, long: Container[int]) -> Iterator[tuple[int, IdleCause]]:
     """Yield the number of each gap with its cause; of long ones whose work was launched, what the host did, too."""
     if host is None:
-        yield from ((at, IdleCause("unknown")) for at in range(len(gaps.starts)))
+        yield from ((at, _UNKNOWN) for at in range(len(gaps.starts)))
         return
     waiting: defaultdict[int, array[int]] = defaultdict(lambda: array("q"))
     queued: set[int] = set()
@@ -184,11 +195,11 @@ def _causes(gaps: Gaps, host: Host | None, long: Container[int]) -> Iterator[tup
         returned.append(call.end_ns)
         half_ns = gaps.starts[at] + (gaps.ends[at] - gaps.starts[at]) // 2
         if call.thread == NO_CALL:
-            yield at, IdleCause("unknown")
+            yield at, _UNKNOWN
             continue
         if call.end_ns <= half_ns:
             if at not in long:
-                yield at, IdleCause("queued")
+                yield at, _QUEUED
                 continue
             queued.add(at)
         waiting[call.thread].append(at)

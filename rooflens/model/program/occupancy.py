@@ -201,9 +201,7 @@ class Gpu:
         """Advance to a moment, ending in order what ends before it."""
         kernels = self._kernels
         while kernels or self._other_count:
-            kind, end_ns = KERNEL, moment_ns + 1
-            if kernels and kernels[0][0] < end_ns:
-                end_ns = kernels[0][0]
+            kind, end_ns = KERNEL, kernels[0][0] if kernels else moment_ns + 1
             if self._other_count:
                 for other in (GRAPH, COMMUNICATION, COPY, UNKNOWN):
                     if (running := self._others[other]) and running[0] < end_ns:
@@ -224,13 +222,14 @@ class Gpu:
         """Give the time up to a moment to what runs."""
         spent_ns, self._now_ns = until_ns - self._now_ns, until_ns
         kernels, others = len(self._kernels), self._others
-        kind, known = KERNEL if kernels else _IDLE, kernels
+        known = kernels + self._other_count - len(others[UNKNOWN])
         if kernels:
             self._clock += spent_ns / kernels
-        if self._other_count:
-            kind = KERNEL if kernels else next(kind for kind in range(1, _IDLE) if others[kind])
-            known += self._other_count - len(others[UNKNOWN])
-        if kernels or others[GRAPH] or others[COMMUNICATION] or others[UNKNOWN]:
+            self._spent[KERNEL] += spent_ns
+            self.overlap_ns += spent_ns if known > 1 else 0
+            return
+        kind = next((kind for kind in range(1, _IDLE) if others[kind]), _IDLE)
+        if others[GRAPH] or others[COMMUNICATION] or others[UNKNOWN]:
             self._spent[kind] += spent_ns
             self.overlap_ns += spent_ns if known > 1 else 0
         else:

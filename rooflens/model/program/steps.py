@@ -17,8 +17,8 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from heapq import merge
-from itertools import chain, compress, islice, pairwise
-from operator import add, eq, itemgetter, sub
+from itertools import chain, compress, pairwise
+from operator import add, itemgetter, ne, sub
 from typing import TYPE_CHECKING, Any, Literal
 
 from rooflens.model.program.launches import NO_STEP
@@ -51,7 +51,8 @@ _REPEATED = 0.9
 _AS_GOOD = 0.002
 """Of periods that repeat as well as the best, within this, the shortest is one step; longer ones are several."""
 
-_PERIODS_TRIED = 64
+_PERIODS_TRIED, _COMPARED = 64, 4096
+"""Lengths of a step that are looked at, and launches that are compared before the next length is."""
 
 Span = tuple[int, int, str]
 """Start, end and name of a range of the host, in nanoseconds."""
@@ -430,24 +431,29 @@ def repeated(sequence: Sequence[int]) -> int | None:
 
 def _periods(sequence: Sequence[int]) -> Iterator[int]:
     """Yield the lengths to try: how far equal elements are apart, the most common distances first, then rare ones."""
-    last: dict[int, int] = {}
-    distances, seen = Counter[int](), Counter(sequence)
-    rare = {one for one, _ in seen.most_common()[: -_PERIODS_TRIED - 1 : -1]}
-    of_rare = Counter[int]()
+    rare = {one for one, _ in Counter(sequence).most_common()[: -_PERIODS_TRIED - 1 : -1]}
+    last = dict.fromkeys(sequence, -len(sequence))
+    distances = array("q")
     for place, one in enumerate(sequence):
-        if one in last and 2 * (distance := place - last[one]) <= len(sequence):
-            distances[distance] += 1
-            if one in rare:
-                of_rare[distance] += 1
+        distances.append(place - last[one])
         last[one] = place
-    for counter in (distances, of_rare):
-        yield from (distance for distance, _ in counter.most_common(_PERIODS_TRIED))
+    for some in (distances, compress(distances, map(rare.__contains__, sequence))):
+        counter = Counter(some)
+        near = Counter({distance: number for distance, number in counter.items() if 2 * distance <= len(sequence)})
+        yield from (distance for distance, _ in near.most_common(_PERIODS_TRIED))
 
 
 def _rate(sequence: Sequence[int], period: int) -> float:
-    """Return the share of items equal to the item one period earlier."""
-    same: int = sum(map(eq, sequence, islice(sequence, period, None)))
-    return same / (len(sequence) - period)
+    """Return the share of items equal to the item one period earlier; 0 where so many differ that it is no step."""
+    length = len(sequence) - period
+    most = 2 * (1 - _REPEATED) * length
+    differing = 0
+    for begin in range(0, length, _COMPARED):
+        end = min(begin + _COMPARED, length)
+        differing += sum(map(ne, sequence[begin:end], sequence[begin + period : end + period]))
+        if differing > most:
+            return 0.0
+    return (length - differing) / length
 
 
 def _heads(sequence: Sequence[int], period: int, gaps: Sequence[int]) -> Sequence[int]:
