@@ -137,6 +137,7 @@ def test_no_floor_of_a_published_trace_is_above_its_measured_time() -> None:
     assert sum(row["count"] for row in known) > 700
     assert not [row for row in known if row["floor_ns"] > row["time_ns"]]
     assert not [row for row in known if row["caches"] == "cold" and row["floor_ns"] != row["floor_cold_ns"]]
+    assert not [row for row in known if row["caches"] != "cold" and row["time_ns"] >= row["floor_cold_ns"]]
     assert {"aten::mm", "aten::addmm", "aten::bmm", "aten::native_layer_norm"} <= {row["operator"] for row in known}
     assert document["communication"]["share"] == document["communication"]["exposed_ns"] / document["wall_ns"]
     assert "record_param_comms" not in {one["operator"] for one in document["unknown_operators"]}
@@ -348,6 +349,42 @@ def test_a_report_of_another_program_refines_nothing_and_that_is_said(tmp_path: 
     trace = write_export(tmp_path / "t.sqlite", [Launched("own", 0, 10_000)])
     assert data_of(trace, BESIDE[1])["kernels"] == data_of(trace)["kernels"]
     assert "none of the reports' 4 kernels is in it" in run(trace, BESIDE[1]).stdout
+
+
+def test_kernels_without_a_floor_are_one_row_whatever_their_sizes(tmp_path: Path) -> None:
+    """Texts and pages add up the sizes of an operator of which no floor is known; JSON has each."""
+    events = []
+    for number in (1, 2):
+        args = {"Input Dims": [[number, 8]], "Input type": ["float"]}
+        events += [host("cpu_op", "own::op", 20.0 * number, 8, **args), launch(20.0 * number + 2, number)]
+        events.append(kernel("odd", 1000.0 * number, 400, correlation=number))
+    trace = write_trace(tmp_path / "t.json", events, deviceProperties=PROPERTIES)
+    assert [row["shape"] for row in data_of(trace)["kernels"]] == ["[1, 8]", "[2, 8]"]
+    rows = [line.split() for line in run(trace).stdout.splitlines() if line.startswith("odd ")]
+    assert [(row[1], " ".join(row[3:6]), "2 shapes" in " ".join(row)) for row in rows] == [("800", "57 % 2", True)]
+
+
+def test_each_step_is_drawn_where_the_model_found_it(tmp_path: Path) -> None:
+    """A range of another thread within a step neither hides it nor ends it; a copy may come before all launches."""
+    events = [{**kernel("Memcpy HtoD (Pinned -> Device)", 10, 50, stream=9), "cat": "gpu_memcpy"}]
+    for step in range(3):
+        at = 100.0 * (step + 1)
+        events += [host("user_annotation", f"ProfilerStep#{step + 7}", at, 95), launch(at + 5, 2 * step + 1)]
+        events += [kernel("gemm", at + 10, 20, correlation=2 * step + 1)]
+        events += [{**host("user_annotation", "nccl:all_reduce", at + 40, 50), "tid": 2}]
+        events += [
+            {**launch(at + 45, 2 * step + 2), "tid": 2},
+            kernel("ncclDevKernel", at + 50, 60, correlation=2 * step + 2),
+        ]
+    trace = write_trace(tmp_path / "t.json", events)
+    assert run("report", trace, "-o", tmp_path / "page.html").exit_code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    drawn = json.loads(page.partition('id="lanes-data">')[2].partition("</script>")[0])
+    named = [(level, drawn["texts"][text], begin, end) for level, text, begin, end in drawn["parts"][0]["spans"]]
+    assert [one for one in named if one[0] < 0] == [
+        (-1, f"ProfilerStep#{step + 7}", (100 * (step + 1)) * 1000, (100 * (step + 2)) * 1000) for step in range(3)
+    ]
+    assert {name for level, name, *_ in named if level >= 0} == {"nccl:all_reduce"}
 
 
 def test_kernels_and_ranges_are_chosen_as_in_reports(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from rooflens.report.overview.document import overview
 from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.overview.opportunities import unlisted
 from rooflens.report.page.kernels import kernels
-from rooflens.report.summary import limiter
+from rooflens.report.summary import counts, limiter
 from rooflens.report.writers.markdown import to_markdown
 
 
@@ -54,10 +54,11 @@ def test_same_name_on_two_gpus_stays_apart() -> None:
 
 
 def test_failed_kernels_count_in_nothing() -> None:
-    """A failed launch is listed last and adds neither time nor kernels."""
+    """A failed launch is listed last and adds neither time nor kernels; the header counts it apart."""
     page = make_page(samples.failed(), *samples.every_verdict())
     assert page.launches[-1].failed
     assert len(page.kernels) == 6
+    assert counts(page)[:2] == ["6 kernels", "1 failed launch"]
     assert sum(class_times_ns(page.launches).values()) == pytest.approx(page.total_ns)
 
 

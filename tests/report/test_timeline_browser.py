@@ -90,7 +90,8 @@ def test_filters_leave_rows_and_the_address_brings_them_back(open_file: Callable
     """A search opens what it finds, a class leaves its rows, and the address alone restores both."""
     page = open_file(page_file, ready=READY)
     rows = page.evaluate(SHOWN)
-    assert set(rows) == {"communication", "kernels without an operator"}
+    sent = "exposed communication (500\u00a0µs in all)"
+    assert set(rows) == {sent, "kernels without an operator"}
     page.fill("#search", "softmax")
     assert page.evaluate(SHOWN) == ["kernels without an operator", "softmax"]
     assert page.locator("#tally").text_content() == "1 of 3 rows"
@@ -100,9 +101,9 @@ def test_filters_leave_rows_and_the_address_brings_them_back(open_file: Callable
     again.click("#clear")
     assert again.evaluate(SHOWN) == rows
     again.click("[data-verdict=communication]")
-    assert again.evaluate(SHOWN) == ["communication"]
+    assert again.evaluate(SHOWN) == [sent]
     again.click(".opener:visible")
-    assert again.evaluate(SHOWN) == ["communication", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"]
+    assert again.evaluate(SHOWN) == [sent, "ncclDevKernel_AllReduce_Sum_f32_RING_LL"]
     again.select_option("[data-choice=stream]", "stream 7")
     assert again.evaluate(SHOWN) == []
     assert again.locator("#none-left").is_visible()
@@ -155,8 +156,8 @@ def test_a_comparison_draws_both_sides_on_one_scale(open_file: Callable[..., Pag
     canvas = page.locator("#lanes")
     box = canvas.bounding_box()
     assert box is not None
-    for row in (1, 3):  # names and lanes in turn
-        canvas.click(position={"x": 84 + 5, "y": 20 + (row // 2 + 1) * 20 + (row // 2) * 26 + 12})
+    for row in range(2):  # of each the name, the steps and the lane
+        canvas.click(position={"x": 84 + 5, "y": 20 + (row + 1) * 40 + row * 26 + 12})
         assert page.locator("tr.marked th").text_content() == "gemm"
         page.evaluate("lens.set({ mark: '' })")
     page.click("[data-verdict=faster]")

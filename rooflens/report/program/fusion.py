@@ -19,7 +19,7 @@ _ASSUMED = (
 )
 
 _COLUMNS = (
-    Column("operators", fit="end", least=20),
+    Column("operators", fit="end", least=30),
     Column("tensor", fit="end", least=12, worth=7),
     Column("pairs", right=True, worth=6),
     Column("saved", right=True, worth=7),

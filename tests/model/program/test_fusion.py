@@ -124,6 +124,15 @@ def test_a_pair_saves_no_more_than_its_kernels_take(tmp_path: Path) -> None:
     assert pair.saved_ns <= pair.time_ns
 
 
+def test_pairs_that_save_too_little_are_a_count_and_a_sum(tmp_path: Path) -> None:
+    """Two kernels of 5 us, of which L2 would save 2, in a program of 2.2 s."""
+    steps: list[Step] = [*[("aten::cos", [x(F, 1 << 20)], 5.0)] * 2, ("aten::unknown", [x()], 2.2e6)]
+    program = read(tmp_path / "t.json", steps)
+    assert (program.fusions, program.minor_fusions.count) == ((), 1)
+    text = of_traces([program]).text("md")
+    assert "Left out: 1 pair of operators whose fusion saves less than 0.1 % of the wall time each" in text
+
+
 def test_texts_and_pages_say_what_could_be_fused(tmp_path: Path) -> None:
     """Operators, bytes, time, share, and what is assumed stand in the terminal's text; a page has all pairs."""
     program = read(tmp_path / "t.json", [COS, COS])

@@ -234,6 +234,21 @@ def test_what_waits_though_it_was_launched_is_no_fault_of_what_the_host_did_mean
     )
 
 
+def test_a_graph_is_advised_without_the_waits_that_it_cannot_capture(tmp_path: Path) -> None:
+    """Launches that come one by one beside a wait of the host: the wait has to go first, and is named."""
+    program = read(
+        write_export(tmp_path / "t.sqlite", [Launched("one", 0, 10_000), Launched("two", 990_000, 1_000_000)])
+    )
+    (cause,) = program.idle
+    waits = replace(cause, cause=IdleCause("synchronizing", "aten::item", "cudaStreamSynchronize"), gap_ns=1)
+    launching = replace(cause, cause=IdleCause("launching", "aten::mm"))
+    for idle, is_told in (((launching, waits), True), ((launching,), False)):
+        words = "".join(span.text for span in spans(next_steps(joined([replace(program, idle=idle)]))[0].words))
+        assert "capture the step as a CUDA graph" in words
+        told = "first take out the host's waits for the GPU, such as cudaStreamSynchronize in aten::item"
+        assert (told in words) is is_told
+
+
 def test_what_the_host_recorded_only_as_a_call_is_named(tmp_path: Path) -> None:
     """A late launch after a call of the system without operator or range: Next names the call, and asks for no more."""
     launched = [Launched("one", 0, 10_000), Launched("two", 990_000, 1_000_000)]

@@ -172,16 +172,13 @@
   }
 
   function words(pen, text, x, y, room, style) {
-    let shown = text;
-    if (pen.measureText(shown).width > room) {
-      // Of `ProfilerStep#7` the number tells most.
-      const number = /\W?\d+$/.exec(text);
-      if (number && pen.measureText(number[0]).width <= room) shown = number[0];
-    }
-    if (pen.measureText(shown).width > room) {
-      let keep = Math.floor(shown.length * room / pen.measureText(shown).width) - 1;
-      if (keep < 3) return;
-      shown = `${shown.slice(0, keep)}…`;
+    // Of `ProfilerStep#7` the number tells most.
+    const number = /[ #](\d+)$/.exec(text) || [];
+    let shown = [text, ...number].find((one) => pen.measureText(one).width <= room);
+    if (!shown) {
+      const keep = Math.floor(text.length * room / pen.measureText(text).width) - 1;
+      if (keep < 3 || number.length) return;
+      shown = `${text.slice(0, keep)}…`;
     }
     pen.fillStyle = style;
     pen.fillText(shown, x, y);
