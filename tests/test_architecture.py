@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, str] = {
     "workloads",
     "ingest": "errors format machine ingest/metrics ingest/reports model/records model/failed model/source "
     "model/unprofiled model/store",
-    "ingest/exports": "errors failures files foreign format model/counters model/records model/roofline",
+    "ingest/exports": "errors failures files foreign format model/counters model/keys model/records model/roofline",
     "ingest/messages": "errors",
     "ingest/cubin": "format ingest/messages ingest/metrics model/inside model/records",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
@@ -52,8 +52,8 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
     "model/inside model/roofline model/counters model/store checking",
     "ingest/timelines": "errors files foreign format processes ingest/reports model/program model/unprofiled",
-    "collect": "errors failures files local_gpu processes ingest/reports ingest/timelines model/cases model/counters "
-    "model/keys model/knowledge model/records model/roofline model/program model/unprofiled workloads",
+    "collect": "errors failures files format local_gpu processes ingest/reports ingest/timelines model/cases "
+    "model/counters model/keys model/knowledge model/records model/roofline model/program model/unprofiled workloads",
     "workloads": "errors cache checking files processes local_gpu model/verdict_classes model/cases model/records",
     "model/verdict_classes": "",
     "model/calibration": "",

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from rooflens.collect.command import profiles_whole
 from rooflens.errors import EnvironmentMissingError, UsageError
+from rooflens.format import duration
 from rooflens.model.knowledge.roles import waits_for_ranks
 
 if TYPE_CHECKING:
     from rooflens.collect.plan import Plan
     from rooflens.model.unprofiled import Unprofiled
-
-_TIME_UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 
 
 def estimate_cost(plan: Plan, unprofiled: Unprofiled | None) -> str:
@@ -36,8 +35,8 @@ def estimate_cost(plan: Plan, unprofiled: Unprofiled | None) -> str:
         times = f"{passes} pass{'' if passes == 1 else 'es'} (ncu adds 1 to 3)"
     each = "the kernels' time (not known)"
     if kernel_ns is not None and launches:
-        each = f"{_scaled(kernel_ns / launches)} each"
-        each += "" if passes is None else f" = {_scaled(kernel_ns / launches * most * passes)}"
+        each = f"{duration(kernel_ns / launches)} each"
+        each += "" if passes is None else f" = {duration(kernel_ns / launches * most * passes)}"
     saved = "; the program is run again for each pass, nothing is saved"
     if collection.replay_mode in {"kernel", "range"}:
         saved = " + saving and restoring what the kernels write, for each pass (how much is not known)"
@@ -52,10 +51,3 @@ def _passes(chip: str, metrics: tuple[str, ...]) -> int | None:
         return count_passes(chip, metrics).hardware_passes
     except (EnvironmentMissingError, UsageError):
         return None
-
-
-def _scaled(duration_ns: float) -> str:
-    for unit, scale in _TIME_UNITS:
-        if duration_ns >= scale:
-            return f"{duration_ns / scale:.3g} {unit}"
-    return f"{duration_ns:.3g} ns"

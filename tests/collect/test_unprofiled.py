@@ -211,7 +211,7 @@ def test_the_estimate_multiplies_what_is_known() -> None:
     """The estimate is launches x passes x time + saved memory; of 20 iterations one is profiled."""
     text = _estimate(Unprofiled(1, kernel_ns=160_000_000, launches=80, iterations=20), 3)
     assert text == (
-        "estimate: at most 4 launches x 3 passes (ncu adds 1 to 3) x 2 ms each = 24 ms "
+        "estimate: at most 4 launches x 3 passes (ncu adds 1 to 3) x 2.00 ms each = 24.0 ms "
         "+ saving and restoring what the kernels write, for each pass (how much is not known)"
     )
 

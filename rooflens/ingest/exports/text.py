@@ -46,6 +46,7 @@ from rooflens.ingest.exports.tables import (
     lines_of,
     open_text,
 )
+from rooflens.model.counters.labels import SECTIONS
 
 _EXPORT_COLUMNS = (
     *(ID, PROCESS_ID, PROCESS, HOST, KERNEL, CONTEXT, STREAM, BLOCK, GRID, DEVICE, CC),
@@ -92,23 +93,8 @@ _MOST_JOINED = 40
 
 _TABLE_COLUMNS, _SUMMARY_COLUMNS = 3, 5
 """Name, unit and value; in a summary the last three are minimum, maximum and mean."""
-_SECTIONS: Mapping[str, str] = {
-    "GPU Speed Of Light Throughput": "SpeedOfLight",
-    "GPU Speed Of Light": "SpeedOfLight",
-    "GPU Speed Of Light Roofline Chart": "SpeedOfLight_RooflineChart",
-    "PM Sampling": "PmSampling",
-    "Compute Workload Analysis": "ComputeWorkloadAnalysis",
-    "Memory Workload Analysis": "MemoryWorkloadAnalysis",
-    "Memory Workload Analysis Chart": "MemoryWorkloadAnalysis_Chart",
-    "Memory Workload Analysis Tables": "MemoryWorkloadAnalysis_Tables",
-    "Scheduler Statistics": "SchedulerStats",
-    "Warp State Statistics": "WarpStateStats",
-    "Instruction Statistics": "InstructionStats",
-    "Launch Statistics": "LaunchStats",
-    "GPU and Memory Workload Distribution": "WorkloadDistribution",
-    "Source Counters": "SourceCounters",
-}
-"""Section title in the text -> its name in rule results; sections that are missing here have the same name in both."""
+_SECTIONS: Mapping[str, str] = {name: one.identifier for one in SECTIONS for name in one.names}
+"""Section title in the text -> its name in rule results."""
 
 _RULES: Sequence[tuple[str, str]] = (
     (r"exhibits? low compute throughput|of the available compute or memory performance", "SOLBottleneck"),

@@ -21,7 +21,6 @@ from rooflens.ingest.metrics import figures
 from rooflens.ingest.metrics.stored import Kind, Metrics, Stored, Texts
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.hotspots import STALL
-from rooflens.model.inside.instruction import INSTRUCTION_BYTES
 from rooflens.model.records import NO_VALUES, Grain, Hotspot, SourceFile
 
 ByAddress: TypeAlias = "dict[int, float]"
@@ -64,6 +63,7 @@ MOST_CHARACTERS = 400
 """How much is kept of a file's name, a source line or an instruction."""
 _MOST_TEXT = 1 << 20
 """Characters kept of all source files of a kernel: an agent's or a person's own files are a tenth of that."""
+_INSTRUCTION_BYTES = 16
 _MOST_EVENTS = 2.0**62
 """No kernel does more of anything: a larger count is damage."""
 
@@ -191,7 +191,7 @@ def read_code(instructions: Instructions, texts: Texts | None) -> Code:
         return Code((), totals, reader.needs_kinds)
     functions = reader.functions(min(known), executed)
     # A few samples are of what ran before or beside the kernel; one may lie right after its last instruction.
-    start, end = functions[0].start, max(known) + INSTRUCTION_BYTES
+    start, end = functions[0].start, max(known) + _INSTRUCTION_BYTES
     inside = {pc for amounts in measured.values() for pc in amounts if start <= pc <= end}
     hotspots = tuple(_hotspots(reader, measured, totals, functions, inside))
     return Code(hotspots, totals, reader.needs_kinds, start, reader.sources(hotspots))

@@ -55,7 +55,8 @@ def _check_amounts(found: Unprofiled) -> None:
     Raises:
         ValueError: One cannot.
     """
-    counts = (found.iterations, *(one.count for one in (*found.launch_counts, *found.gaps_after)))
+    launches, gaps = ([one.count for one in entries] for entries in (found.launch_counts, found.gaps_after))
+    counts = [found.iterations, *launches, *gaps]
     for least, amounts in ((1, counts), (0, _integers(asdict(found)))):
         for amount in amounts:
             if not least <= amount <= _MOST:

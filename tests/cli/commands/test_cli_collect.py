@@ -204,7 +204,7 @@ def test_a_workload_measures_its_gaps(gpu_box: Path) -> None:
     assert result.exit_code == 0
     assert "un-profiled: 1 ms, and no kernel ran in 10% of it" in result.stderr
     assert "estimate: at most 3 launches x " in result.stderr
-    assert " x 15 us each" in result.stderr
+    assert " x 15.0 µs each" in result.stderr
     assert result.stderr.splitlines()[-1] == "wrote out/attention.naive.ncu-rep"
     kept = read_unprofiled(gpu_box / "out" / "attention.naive.ncu-rep")
     assert kept is not None
