@@ -65,7 +65,7 @@ from rooflens.report.overview.document import of_ladder
 from rooflens.report.path.chart import PageRoofs, path_chart
 from rooflens.report.path.placing import has_path
 from rooflens.report.words.change import change_sentence, findings_sentence, kernel_names, looked_at, total_sentence
-from rooflens.report.words.inside import loop_place
+from rooflens.report.words.labels import loop_place
 from rooflens.report.words.ladder import (
     KERNELS_SHOWN,
     NAME_WIDTH,

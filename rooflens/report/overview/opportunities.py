@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -25,7 +26,7 @@ from rooflens.report.summary import (
 )
 from rooflens.report.words.findings import ShownFinding, confidence_words, costing, shown
 from rooflens.report.words.gain_and_limit import gain_how, limit_in_short, time_figure, why_no_gain
-from rooflens.report.words.inside import no_line_words, place_of
+from rooflens.report.words.labels import no_line_words, place_of
 from rooflens.report.words.ladder import ladder_asks
 from rooflens.report.words.verdict import best_move
 
@@ -186,29 +187,25 @@ def _opportunity(rank: int, kernel: KernelSummary, live: Live, common: _Common, 
 
 
 def _why(rank: int, kernel: KernelSummary, whole: ReportTime | None, common: _Common) -> Iterator[Fact]:
-    content, sure = common.content, group_sureness(kernel)
+    content, analysis, sure = common.content, kernel.analysis, group_sureness(kernel)
     several = f"{len(kernel.members)} kernels, the longest " if kernel.members else ""
-    yield Fact(f"{several}{limiter(kernel.analysis)}")
-    if sure and (rank == 1 or sure != "high"):
-        yield Fact(confidence_words(sure, "class and move"), "sure")
-    best = kernel.analysis.verdict.best
-    if best and (why := why_no_gain(best, kernel.analysis)):
-        yield Fact(why, "fine")
-    if best and best.gain and best.gain.changes:
-        yield Fact(f"changes the {best.gain.changes}", "fine")
-    if not kernel.members and (limit := limit_in_short(kernel.analysis)):
-        yield Fact(limit, "fine")
-    if took := _took(kernel, whole, content):
-        yield Fact(took, "took")
-    if kernel.spread:
-        yield Fact(kernel.spread, "fine")
-    if len(content.gpus) > 1:
-        yield Fact(kernel.gpu)
-    if len(content.runs) > 1 and not whole:
-        label = content.report_labels.get(kernel.analysis.kernel.digest, kernel.report)
-        yield Fact(fmt.cut_middle(label, LABEL_WIDTH))
-    if kernel.key in common.versions:
-        yield Fact(common.versions[kernel.key])
+    best, changes = analysis.verdict.best, analysis.verdict.gain and analysis.verdict.gain.changes
+    label = content.report_labels.get(analysis.kernel.digest, kernel.report)
+    no_place = no_line(content).partition(";")[0].rstrip(".") if rank == 1 else ""  # in full below the list
+    facts: tuple[tuple[str, Literal["", "sure", "fine", "took"]], ...] = (
+        (f"{several}{limiter(analysis)}", ""),
+        (confidence_words(sure, "class and move") if rank == 1 or sure != "high" else "", "sure"),
+        (why_no_gain(best, analysis) if best else "", "fine"),
+        (f"changes the {changes}" if changes else "", "fine"),
+        ("" if kernel.members else limit_in_short(analysis), "fine"),
+        (_took(kernel, whole, content), "took"),
+        (kernel.spread, "fine"),
+        (f"n{no_place[1:]}" if no_place else "", "fine"),
+        (kernel.gpu if len(content.gpus) > 1 else "", ""),
+        (fmt.cut_middle(label, LABEL_WIDTH) if len(content.runs) > 1 and not whole else "", ""),
+        (common.versions.get(kernel.key, ""), ""),
+    )
+    return (Fact(words, kind) for words, kind in facts if words)
 
 
 def _took(kernel: KernelSummary, whole: ReportTime | None, content: Content) -> str:

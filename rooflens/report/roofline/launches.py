@@ -24,8 +24,8 @@ from rooflens.report.plane.plane import BarredLaunch, DrawnLaunch, LevelShare, L
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNIT, UNPLACED
 from rooflens.report.roofline.choices import choices
 from rooflens.report.roofline.course import phase_points
-from rooflens.report.words.inside import LEAST_SHARE, loop_labels, loop_place, shown_loops
-from rooflens.report.words.labels import BOUND_LABELS, flag_name, stall_label
+from rooflens.report.words.inside import loop_labels, shown_loops
+from rooflens.report.words.labels import BOUND_LABELS, LEAST_SHARE, flag_name, loop_place, stall_label
 from rooflens.report.words.verdict import unmeasured_words
 
 LOOP_WIDTH = 30

@@ -9,22 +9,22 @@ from rooflens.model.hotspots import leading_stall, places, waits_for
 from rooflens.model.records import Analysis, Hotspot, Inside, JudgedLoop, Wait
 from rooflens.model.roofline.opcodes import COPIES, WARPGROUP_PRODUCTS
 from rooflens.model.roofline.unit_names import resource_label
-from rooflens.model.verdict.collecting import not_profiled
 from rooflens.report.document import Words, code
 from rooflens.report.words.labels import (
     BOUND_LABELS,
+    LEAST_SHARE,
     UNITS,
     file_label,
-    label_of_move,
+    hottest_loop,
     line_label,
+    loop_place,
+    no_line_words,
     place_label,
     stall_label,
 )
 
 MOST_ROWS = 8
 """Rows of a kernel that are shown."""
-LEAST_SHARE = 0.05
-"""Loops with less of the warps' time are not shown."""
 
 _WHOLE = 0.002
 _FEW = 0.02
@@ -65,15 +65,6 @@ def depth(loop: JudgedLoop, loops: Iterable[JudgedLoop]) -> int:
     while around is not None:
         around, count = parents.get(around), count + 1
     return count
-
-
-def loop_place(judged: JudgedLoop) -> str:
-    """Name the place of a loop: `gemm.cu:138`, `gemm.cu:138, in mma.hpp:91`, or the offset of its first instruction."""
-    loop = judged.loop
-    if not loop.file or not loop.line:
-        return f"+{loop.start:#x}"
-    behind = f", in {file_label(loop.library_file)}:{loop.library_line}" if loop.library_file else ""
-    return f"{file_label(loop.file)}:{loop.line}{behind}"
 
 
 def loop_label(loop: JudgedLoop) -> str:
@@ -184,13 +175,6 @@ def inside_line(analysis: Analysis, most: float = 1.0) -> str:
     return "; ".join((first.replace(" % ", " % of warps' time ", 1), *rest))
 
 
-def place_of(analysis: Analysis) -> str:
-    """Name the source line to go to: that of the best move, else the hottest loop's or line's; empty if unknown."""
-    loop, hot = _hottest_loop(analysis), next(iter(places(analysis.kernel, "samples", 1)), None)
-    in_loop = loop_place(loop) if loop is not None and loop.loop.file else ""
-    return label_of_move(analysis) or in_loop or (line_label(hot.hotspot, analysis.kernel.inside) if hot else "")
-
-
 def where_words(analysis: Analysis, reader: str) -> Words:
     """Say where most of a kernel's time goes, in a line; or why no line of it is known, and what would tell.
 
@@ -198,7 +182,7 @@ def where_words(analysis: Analysis, reader: str) -> Words:
         analysis: The launch.
         reader: What read its report, as `Run.reader` has it.
     """
-    kernel, loop = analysis.kernel, _hottest_loop(analysis)
+    kernel, loop = analysis.kernel, hottest_loop(analysis)
     hot = next(iter(places(kernel, "samples", 1)), None)
     if kernel.failed:
         return ""
@@ -215,29 +199,6 @@ def where_words(analysis: Analysis, reader: str) -> Words:
         place = place.removeprefix(file_label(loop.loop.file))
     said = (*around, hottest, code(place), f", {fmt.percent(hot.share)} of samples{waits}")
     return ("Where: ", *said, f"{built}.")
-
-
-def no_line_words(read: Iterable[tuple[Analysis, str]]) -> str:
-    """Say why of none of some kernels a line is known, and what would tell it; empty if one has samples.
-
-    Args:
-        read: The kernels, each with what read its report.
-    """
-    known = list(read)
-    if not known or any(one.kernel.code_totals.get("samples") for one, _ in known):
-        return ""
-    is_printed = all(reader in {"text", "csv"} for _, reader in known)
-    why = "an export has no samples of the code" if is_printed else "the code was not sampled"
-    if all(not_profiled(one.kernel.compute_capability) for one, _ in known):
-        return f"No line: {why}."
-    how = "open its `.ncu-rep`, profiled with" if is_printed else "profile with"
-    return f"No line: {why}; {how} `ncu --set full --import-source yes` and built with `-lineinfo`."
-
-
-def _hottest_loop(analysis: Analysis) -> JudgedLoop | None:
-    """Return the loop in which warps spend most of their time, those inside it left out; None if none stands out."""
-    hot = [one for one in analysis.loops if one.loop.kind == "loop" and (one.share_self or 0.0) >= LEAST_SHARE]
-    return max(hot, key=lambda one: one.share_self or 0.0, default=None)
 
 
 def work_unit(loop: JudgedLoop) -> str:

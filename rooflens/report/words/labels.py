@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from rooflens import format as fmt
 from rooflens.model.counters.balance import STALLS
-from rooflens.model.hotspots import caller_of
+from rooflens.model.hotspots import caller_of, places
 from rooflens.model.knowledge.items import find_item
-from rooflens.model.records import Analysis, Evidence, Hotspot, Inside, Place
+from rooflens.model.records import Analysis, Evidence, Hotspot, Inside, JudgedLoop, Place
+from rooflens.model.verdict.collecting import not_profiled
 from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of, is_open
 
 UNITS: Mapping[str, str] = {"FLOP": "FLOP", "op": "OP"}
@@ -78,6 +79,49 @@ def label_of_move(analysis: Analysis) -> str:
     """Name the line that the first move of a kernel is about; empty if unknown."""
     best = analysis.verdict.best
     return label_of_first(best.where if best else (), analysis.kernel.inside)
+
+
+LEAST_SHARE = 0.05
+"""Loops with less of the warps' time are not shown."""
+
+
+def loop_place(judged: JudgedLoop) -> str:
+    """Name the place of a loop: `gemm.cu:138`, `gemm.cu:138, in mma.hpp:91`, or the offset of its first instruction."""
+    loop = judged.loop
+    if not loop.file or not loop.line:
+        return f"+{loop.start:#x}"
+    behind = f", in {file_label(loop.library_file)}:{loop.library_line}" if loop.library_file else ""
+    return f"{file_label(loop.file)}:{loop.line}{behind}"
+
+
+def hottest_loop(analysis: Analysis) -> JudgedLoop | None:
+    """Return the loop in which warps spend most of their time, those inside it left out; None if none stands out."""
+    hot = [one for one in analysis.loops if one.loop.kind == "loop" and (one.share_self or 0.0) >= LEAST_SHARE]
+    return max(hot, key=lambda one: one.share_self or 0.0, default=None)
+
+
+def place_of(analysis: Analysis) -> str:
+    """Name the source line to go to: that of the best move, else the hottest loop's or line's; empty if unknown."""
+    loop, hot = hottest_loop(analysis), next(iter(places(analysis.kernel, "samples", 1)), None)
+    in_loop = loop_place(loop) if loop is not None and loop.loop.file else ""
+    return label_of_move(analysis) or in_loop or (line_label(hot.hotspot, analysis.kernel.inside) if hot else "")
+
+
+def no_line_words(read: Iterable[tuple[Analysis, str]]) -> str:
+    """Say why of none of some kernels a line is known, and what would tell it; empty if one has samples.
+
+    Args:
+        read: The kernels, each with what read its report.
+    """
+    known = list(read)
+    if not known or any(one.kernel.code_totals.get("samples") for one, _ in known):
+        return ""
+    is_printed = all(reader in {"text", "csv"} for _, reader in known)
+    why = "an export has no samples of the code" if is_printed else "the code was not sampled"
+    if all(not_profiled(one.kernel.compute_capability) for one, _ in known):
+        return f"No line: {why}."
+    how = "open its `.ncu-rep`, profiled with" if is_printed else "profile with"
+    return f"No line: {why}; {how} `ncu --set full --import-source yes` and built with `-lineinfo`."
 
 
 _EVIDENCE_NAMES: Mapping[str, str] = {

@@ -426,7 +426,9 @@ def test_code_memory_and_reasons_stand_beside_the_answer() -> None:
 def test_a_list_says_once_why_no_line_is_known() -> None:
     """Of kernels of which none was sampled; where one was, its row has the line."""
     one, other = samples.every_verdict()[:2]
-    assert words(what_first(page_of(one, other))).count("No line: the code was not sampled") == 1
+    said = words(what_first(page_of(one, other)))
+    assert said.count("no line: the code was not sampled") == 1  # at the first row
+    assert said.count("No line: the code was not sampled; profile with ncu --set full") == 1
     spot = Hotspot("line", file="src/a.cu", line=7, measures={"samples": 9.0})
     hot = replace(one, kernel=replace(one.kernel, hotspots=(spot,), code_totals={"samples": 10.0}))
     said = words(what_first(page_of(hot, other)))

@@ -13,7 +13,7 @@ from support.machine_code import control, listed, machine_code
 from rooflens.model.analyze import analyze
 from rooflens.model.inside.look import look_inside
 from rooflens.model.records import Analysis, Hotspot
-from rooflens.report.words.inside import loop_place
+from rooflens.report.words.labels import loop_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
