@@ -17,7 +17,7 @@ from rooflens.model.records import Analysis, AnalyzedReport, Kernel
 from rooflens.model.summary import KernelSummary, class_times_ns
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.model.verdict_classes import BOUNDS, bound_of, is_open
-from rooflens.report.comparison.rows import limiter, limiter_words
+from rooflens.report.comparison.rows import limiter_words
 from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_csv, to_document
 from rooflens.report.document import Span, spans
@@ -61,7 +61,7 @@ def _faces(report: AnalyzedReport, page: Content, group: KernelSummary) -> Itera
     yield "explain", explain(report, analysis)
     yield "digest, block", to_markdown(block(1, group, page))
     yield "digest, row", to_markdown(row(1, group, page))
-    yield "compare", limiter_words(limiter(analysis)) if limiter(analysis) else ""
+    yield "compare", limiter_words(analysis)
     yield "compare, sentence", limiter_sentence(analysis)
     yield "ladder", ladder.limiter(analysis)
     yield "sentence", verdict_sentence(analysis)
