@@ -167,7 +167,7 @@ def test_walls_before_and_after_are_nvidias_speed_of_light(weather: Pair) -> Non
     assert change.head.verdict.bottleneck is not None
     assert 100 * change.head.verdict.bottleneck.share == pytest.approx(dram, rel=POINT)
     assert f"compute-bound at FP64 pipe ({sm:.0f} %) \u2192 memory-bound at HBM2 ({dram:.0f} %)" in weather.text
-    assert f"compute-bound, FP64 {sm:.0f} % \u2192 memory-bound, HBM2 {dram:.0f} %" in weather.text
+    assert f"compute-bound, FP64 pipe {sm:.0f} % \u2192 memory-bound, HBM2 {dram:.0f} %" in weather.text
 
 
 def test_fp64_fell_as_nvidias_rule_says(weather: Pair) -> None:

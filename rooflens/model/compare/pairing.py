@@ -296,11 +296,11 @@ def warnings(pair: Ladder) -> Iterator[str]:
     if shared := sum(run.digest in pair.base.digests for run in pair.head.runs):
         yield f"{shared} of the head's reports {'is' if shared == 1 else 'are'} among the base's too"
     base, head = (frozenset(one.kernel.gpu_model or "" for one in side.at_work) - {""} for side in sides)
-    clocks = [mean_clock_hz(side) for side in sides]
+    before_hz, after_hz = (mean_clock_hz(side) or 0.0 for side in sides)
     if base != head:
         yield f"different GPUs ({_and(base)}; {_and(head)}): compare shares of the roofs, not times"
-    elif is_apart(*clocks):
-        yield f"the SM clock differs: {' and '.join(f'{(hz or 0.0) / 1e9:.2f} GHz' for hz in clocks)}"
+    elif is_apart(before_hz, after_hz):
+        yield f"the SM clock differs: {before_hz / 1e9:.2f} GHz and {after_hz / 1e9:.2f} GHz"
     for what, name in (
         ("clock control", "clock_control"),
         ("cache control", "cache_control"),
