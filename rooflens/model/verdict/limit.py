@@ -90,7 +90,8 @@ def find_limit(facts: Facts) -> Limit:
     proven = [side for side in known if side.proven]
     if proven and floor.is_far_from(time_ns):
         floor = _longest(proven)
-    if not known or (not arithmetic and not _is_idle(facts) and facts.limits.noise_share * time_ns > floor.floor_ns):
+    untold = not arithmetic and not _is_idle(facts)
+    if not known or (untold and (facts.limits.noise_share * time_ns > floor.floor_ns or _may_be_full(facts))):
         what = "a floor of its integer work" if facts.flops.complete else "counts of its arithmetic"
         return Limit(missing=f"{what} (`sass__inst_executed_per_opcode_with_modifier_all`)")
     # What a share or a rounded counter puts above the time is the time.
@@ -117,6 +118,12 @@ def _is_idle(facts: Facts) -> bool:
     """Return whether every pipe of the SMs is so seldom busy that what is not counted is far from any limit, too."""
     shares = [share for name, share in facts.shares.items() if name in facts.pipes]
     return facts.compute is not None and FAR * max((facts.compute.share, *shares)) < 1
+
+
+def _may_be_full(facts: Facts) -> bool:
+    """Return whether NVIDIA's per cent of the SMs, which names no unit, may be arithmetic that nothing counted."""
+    side = facts.compute
+    return side is not None and side.resource is None and side.share >= facts.limits.bound_share
 
 
 def _longest(sides: Iterable[_LimitSide]) -> _LimitSide:

@@ -252,7 +252,7 @@ def _above_words(above_ns: float | None, time_ns: float) -> str:
     part, negligible = above_ns / time_ns, default_thresholds().negligible_share
     if part < negligible:
         return ", at its floor"
-    return f", over {factor(FAR)} its floor" if part > 1 - 1 / FAR else f", {duration(above_ns)} above its floor"
+    return f", {f'over {percent(1 - 1 / FAR)} of it' if part > 1 - 1 / FAR else duration(above_ns)} above its floor"
 
 
 def gain_how(gain: Gain) -> str:

@@ -149,6 +149,15 @@ def test_the_pipe_that_nvidia_names_counts_as_well() -> None:
     assert find_limit(facts).factor == pytest.approx(1 / 0.9)
 
 
+@pytest.mark.parametrize(("share", "factor"), [(0.86, None), (0.5, 10.0)])
+def test_a_unit_that_nobody_names_may_be_the_arithmetic_that_nothing_counts(share: float, factor: float | None) -> None:
+    """With an SM 86 % busy DRAM's tenth of the time is no limit: the tensor cores may be what is full."""
+    facts = replace(case(None, {"dram_bytes": 1e9}), compute=Bottleneck(None, share))
+    found = find_limit(facts)
+    assert found.over_floor == (None if factor is None else pytest.approx(factor))
+    assert (found.missing or "").startswith("counts of its arithmetic") == (factor is None)
+
+
 def test_integer_work_on_data_is_a_floor_of_a_kernel_without_other_arithmetic() -> None:
     """Half of the integer instructions of an ALU at 80 % add and mask; the rest compares."""
     opcodes = {"IADD3": 30, "LOP3.LUT": 20, "ISETP.GE.AND": 50}

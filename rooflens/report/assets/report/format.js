@@ -61,7 +61,8 @@ lens.format = (() => {
   function aboveWords(above, ns) {
     if (above === null || !ns) return "";
     if (above / ns < NEGLIGIBLE) return ", at its floor";
-    return above / ns > 1 - 1 / FAR ? `, over ${factor(FAR)} its floor` : `, ${duration(above)} above its floor`;
+    const most = 1 - 1 / FAR;
+    return `, ${above / ns > most ? `over ${percent(most)} of it` : duration(above)} above its floor`;
   }
   function percent(share) {
     const value = share * 100;
