@@ -157,7 +157,7 @@ class LaunchColumns:
     def moments(self, places: Iterable[int]) -> array[int]:
         """Return the middles of some: a start may be rounded to that of the operator, or to the end of the last one."""
         starts, ends = self.starts, self.ends
-        return array("q", [(starts[at] + ends[at]) // 2 for at in places])
+        return array("q", ((starts[at] + ends[at]) // 2 for at in places))
 
 
 class Ids:
@@ -311,6 +311,11 @@ class TraceColumns:
         self._collective_indices.clear()
         self.calls_share = self.launches.share_of_numbered(self._call_count)
         self.launches.forget_ids()
+
+    def forget_origins(self) -> None:
+        """Forget what is asked for at launches alone: modules, collectives, and which operator has which ID."""
+        self.modules, self.communications, self.titles = Spans(), Spans(), Spans()
+        self.operators.externals = Ids()
 
     def notes(self) -> Iterator[str]:
         """Yield a sentence for everything unexpected."""

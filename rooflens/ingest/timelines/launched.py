@@ -163,7 +163,7 @@ _NOWHERE = None, NONE, None, None, None, NONE, None, None
 def launched(trace: TraceColumns, budget: TimelineBudget) -> Launches:
     """Put the kernels of a trace in the order in which they began, each with what launched it.
 
-    The columns of the kernels are taken out of the trace.
+    The columns of the kernels are taken out of the trace, and those that only told who launched them.
     """
     return _Launched(trace, budget).launches()
 
@@ -192,6 +192,8 @@ class _Launched:
             for launch, origin, at in zip(launches, self._each(origins), origins.operators, strict=True):
                 self._around[launch] = self._origin_of[origin]
                 self._calls[launch] = at + 1
+        self._origins.clear()
+        trace.forget_origins()
 
     def launches(self) -> Launches:
         """Return the kernels."""
