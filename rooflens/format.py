@@ -45,6 +45,9 @@ _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 """Characters that move the cursor, change colours, ring, break lines or reverse the text: control characters (but line
 end and tab), direction marks, line and paragraph separators; and halves of characters, which cannot be written."""
 
+_HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Halves of characters that stand for no byte: Python writes the bytes of a name as \\udc80 to \\udcff."""
+
 _DIGITS = re.compile("([0-9]+)")
 
 _BEFORE_UNIT = re.compile(
@@ -220,8 +223,8 @@ def unbroken(text: str) -> str:
 
 
 def as_unicode(text: str) -> str:
-    """Replace bytes that are not UTF-8, as in file names: tables accept only Unicode."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """Replace bytes that are not UTF-8, as in file names, and halves of characters, as in JSON: tables refuse both."""
+    return _HALVES.sub("\ufffd", text).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def printable(text: str, instead: str = "?") -> str:

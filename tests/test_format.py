@@ -328,3 +328,9 @@ def test_harmless_text_can_be_written_and_steers_nothing() -> None:
 def test_a_verb_follows_the_noun_of_a_name(name: str, plural: bool) -> None:  # noqa: FBT001 - a parameter
     """`fp64 divisions matter`, `low occupancy matters`: the noun before `of`, `for` or `that` decides."""
     assert fmt.is_plural(name) is plural
+
+
+def test_text_that_cannot_be_encoded_is_replaced() -> None:
+    """Bytes that are no UTF-8 become one sign each, as do halves of characters, which JSON may hold."""
+    text = b"a\xffb".decode("utf-8", "surrogateescape") + "\ud800c\udfff"
+    assert fmt.as_unicode(text) == "a\ufffdb\ufffdc\ufffd"
