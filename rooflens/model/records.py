@@ -577,7 +577,9 @@ class Level(Struct, frozen=True, gc=False):
     def leading_stage(self) -> str | None:
         """The busiest of the stages that set its share; None if none was measured."""
         share = self.share or 0.0
-        return max(self.stages, key=lambda name: min(self.stages[name], share), default=None)
+        # One that is busier is held to less, and sets it only where no other does.
+        near = [name for name, busy in self.stages.items() if abs(busy - share) < SAME_SHARE]
+        return max(near or self.stages, key=lambda name: min(self.stages[name], share), default=None)
 
     @property
     def binding_stage(self) -> str | None:
@@ -585,7 +587,7 @@ class Level(Struct, frozen=True, gc=False):
         if self.share is None or not self.stages:
             return None
         of_roof = ratio(self.bytes_per_s, self.peak_bytes_per_s)
-        is_roof = of_roof is not None and abs(of_roof - self.share) < _SAME_SHARE
+        is_roof = of_roof is not None and abs(of_roof - self.share) < SAME_SHARE
         return None if is_roof else self.leading_stage
 
     @property
@@ -628,7 +630,7 @@ class Pipe(Struct, frozen=True, gc=False):
         return self.unit in {"FLOP", "op"} and self.source != "upper_bound"
 
 
-_SAME_SHARE = 0.02
+SAME_SHARE = 0.02
 """Bytes over roof and a stage's own share differ by up to 2 points between passes."""
 
 

@@ -11,6 +11,7 @@ from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.unit_names import (
     STAGE_WORDS,
     busy_words,
+    fabric_words,
     level_share_words,
     origin,
     resource_label,
@@ -152,7 +153,8 @@ def _of_the_level(analysis: Analysis, limiter: Bottleneck) -> str:
         numbers = f"{rates} ({share})" if is_of_rates else f"{rates}, {_stage_words(stage, limiter.share, *parts)}"
     else:
         numbers = _stage_words(stage or "busiest", limiter.share, *parts)
-    intensity = level.intensity_flop_per_byte
+    intensity, fabric = level.intensity_flop_per_byte, fabric_words(level)
+    numbers += f" ({fabric})" if fabric else ""
     return f"{numbers} at {significant(intensity)} FLOP/B" if intensity and not at_roof else numbers
 
 
