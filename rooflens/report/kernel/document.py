@@ -56,6 +56,7 @@ from rooflens.report.kernel.units import busy_units, opcodes, stalls, useful
 from rooflens.report.words.findings import confidence_words, costing, shown
 from rooflens.report.words.gain_and_limit import (
     A_LAUNCH,
+    allowed_today,
     at_full_clock,
     best_gain_words,
     gain_words,
@@ -137,7 +138,7 @@ def verdict_document(analysis: Analysis) -> Document:
     """Say what limits a kernel, what its best move brings, and its limit."""
     verdict = analysis.verdict
     sure = confidence_words(verdict.confidence, "class")
-    words = (best_gain_words(verdict, None), limit_factor_words(verdict), sure)
+    words = (best_gain_words(verdict, None), limit_factor_words(analysis), sure)
     said = fmt.sentence_case(", ".join(filter(None, words)))
     return Paragraph((strong(plain(verdict_sentence(analysis))),), "answer"), paragraph(plain(f"{said}."))
 
@@ -280,12 +281,13 @@ def _numbers(view: KernelView, *, has_gain: bool = True) -> tuple[str, ...]:
     )
     gain = best_gain_words(verdict, analysis.kernel.duration_ns, span) if has_gain else ""
     which = f"move {verdict.moves.index(verdict.best) + 1}" if verdict.best in verdict.moves[1:] else "first move"
-    words = ", ".join(filter(None, (f"{which}: {gain}" if gain else "", limit_factor_words(verdict))))
-    what = "the floor is" if limit.proven else f"{limit.by}{'' if limit.by == LAUNCH else ' alone'} takes"
+    words = ", ".join(filter(None, (f"{which}: {gain}" if gain else "", limit_factor_words(analysis))))
+    alone = limit.by if limit.by == LAUNCH else f"{limit.by} alone"
+    what = "the floor is" if limit.proven else f"{'that' if allowed_today(analysis) else alone} takes"
     each = "" if limit.by == LAUNCH else span
-    clock = f" {said}" if (said := at_full_clock(analysis)) else ""
-    floor = f"; {what} {fmt.duration(limit.floor_ns)}{each}{clock}" if limit.floor_ns else ""
-    floor += f"; {today}" if (today := today_words(verdict, analysis.kernel.gpu, span)) else ""
+    clock = "" if allowed_today(analysis) else at_full_clock(analysis)
+    floor = f"; {what} {fmt.duration(limit.floor_ns)}{each}{clock and f' {clock}'}" if limit.floor_ns else ""
+    floor += f"; {today}" if (today := today_words(analysis, span)) else ""
     full = stage_full_words(analysis)
     changes = verdict.gain.changes if verdict.gain and not has_gain else None
     return (

@@ -10,6 +10,7 @@ from rooflens.model.roofline.occupancy import few_blocks
 from rooflens.model.roofline.roof import at_top_clock
 from rooflens.model.roofline.unit_names import (
     LEVEL_LABELS,
+    STAGE_WORDS,
     bytes_part,
     resource_label,
     sides_words,
@@ -18,7 +19,7 @@ from rooflens.model.roofline.unit_names import (
     unit_label,
 )
 from rooflens.model.roofline.units import LSU_INPUT
-from rooflens.model.verdict.limit import LAUNCH
+from rooflens.model.verdict.limit import DRAM_TRAFFIC, INNER_TRAFFIC, LAUNCH
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.words.verdict import few_ready
 
@@ -41,13 +42,14 @@ def limit_words(analysis: Analysis, missing: str = "") -> str:
     return sides_words(sides, kernel.gpu, missing=missing)
 
 
-def limit_factor_words(verdict: Verdict) -> str:
+def limit_factor_words(analysis: Analysis) -> str:
     """Say the limit with the side that sets it: `limit 2.1x (FP32 arithmetic)`; empty if unknown.
 
-    One that is not proven is not called a limit: `today's DRAM traffic allows 3.0x`. Where a unit bounds the
-    kernel, one that is far says what it takes: `over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)`.
+    One that is not proven is not called a limit: `today's DRAM traffic allows 3.0x`, and what rests on another clock or
+    on fewer bytes is told apart. Where a unit bounds the kernel, one that is far says what it takes: `over 10x if it
+    moves fewer bytes through L1 (limit FP32 arithmetic)`.
     """
-    limit = verdict.limit
+    verdict, limit = analysis.verdict, analysis.verdict.limit
     if limit.over_floor is None:
         return ""
     today = limit.by if limit.by == LAUNCH else f"today's {limit.by}"
@@ -58,17 +60,59 @@ def limit_factor_words(verdict: Verdict) -> str:
         )
     if limit.proven or (limit.far and limit.by == LAUNCH):
         return f"far from any limit ({limit.by})" if limit.far else f"limit {factor(limit.factor)} ({limit.by})"
-    return f"far from what {today} allows" if limit.far else f"{today} allows {factor(limit.factor)}"
+    return f"far from what {today} allows" if limit.far else _of_traffic(analysis, limit.over_floor, today)
 
 
-def today_words(verdict: Verdict, gpu: str | None, span: str = "") -> str:
+def _of_traffic(analysis: Analysis, most: float, today: str) -> str:
+    """Say what today's traffic allows, or what allows more than the share of its level that is shown beside it.
+
+    `GDDR6's full clock and fewer bytes would allow 1.3x, with GDDR6 91 % busy today`
+    """
+    allowed = allowed_today(analysis)
+    if allowed is None:
+        return f"{today} allows {factor(most)}"
+    clock = at_full_clock(analysis)
+    faster = max(1.0, _over_profiled_clock(analysis)) if clock else 1.0
+    fewer = "fewer bytes" if most > (1 + default_thresholds().noise_share) * allowed * faster else ""
+    hows = " and ".join(filter(None, (clock.removeprefix("at "), fewer)))
+    level = resource_label(_LEVEL_OF[analysis.verdict.limit.by], analysis.kernel.gpu)
+    return f"{hows} would allow {factor(most)}, with {level} {percent(1 / allowed)} busy today"
+
+
+def allowed_today(analysis: Analysis) -> float | None:
+    """Return what the traffic of a level allows as it is; None where the limit is proven, or says just that.
+
+    Else that rests on a higher clock, or on the bytes that the kernel needs.
+    """
+    limit = analysis.verdict.limit
+    level = None if limit.proven or limit.far else analysis.levels.get(_LEVEL_OF.get(limit.by, ""))
+    allowed = ratio(1.0, level.share) if level else None
+    is_less = allowed is not None and (limit.factor or 0.0) >= default_thresholds().limiter_gain * allowed
+    return allowed if is_less else None
+
+
+_LEVEL_OF = {DRAM_TRAFFIC: "dram", **{by: level for level, by in INNER_TRAFFIC.items()}}
+"""Side that sets a limit by today's traffic -> the level that it passes."""
+
+
+def today_words(analysis: Analysis, span: str = "") -> str:
     """Say the floor of today's instructions and traffic where it is nearer than the limit; empty elsewhere.
 
+    It is empty, too, where the limit says beside itself what today's traffic allows.
     It is a fact of the unit, and no factor of what can be won: asking less of the unit beats it, as the best move may.
     `span` is as `gain_words` has it.
     """
+    verdict, gpu = analysis.verdict, analysis.kernel.gpu
     today, least_ns = verdict.today, verdict.limit.floor_ns or 0.0
-    if today is None or today.share * FAR < 1 or today.floor_ns <= default_thresholds().limiter_gain * least_ns:
+    is_told = (
+        allowed_today(analysis) is not None and today is not None and today.resource == _LEVEL_OF[verdict.limit.by]
+    )
+    if (
+        today is None
+        or is_told
+        or today.share * FAR < 1
+        or today.floor_ns <= default_thresholds().limiter_gain * least_ns
+    ):
         return ""
     amount, _, what = _relieved(today.resource, gpu)[1].partition(" ")
     s = "s" if amount == "less" else ""
@@ -90,7 +134,7 @@ def _relieved(resource: str | None, gpu: str | None = None) -> tuple[str, str]:
 def at_full_clock(analysis: Analysis) -> str:
     """Say that a limit of DRAM holds at a clock above the profiled one: `at GDDR6's full clock`; else empty."""
     is_higher = (
-        analysis.verdict.limit.by == "DRAM traffic"
+        analysis.verdict.limit.by == DRAM_TRAFFIC
         and _over_profiled_clock(analysis) > 1 + default_thresholds().negligible_share
     )
     return f"at {resource_label('dram', analysis.kernel.gpu)}'s full clock" if is_higher else ""
@@ -105,23 +149,8 @@ def _over_profiled_clock(analysis: Analysis) -> float:
 
 
 def limit_in_short(analysis: Analysis) -> str:
-    """Say the limit in short; of a full DRAM what today's traffic allows, and what the rest takes.
-
-    `today's DRAM traffic and clock allow 1.1x; GDDR6's full clock and fewer bytes would allow 1.3x`
-    """
-    limit, level = analysis.verdict.limit, analysis.levels.get("dram")
-    words = limit_factor_words(analysis.verdict).partition(" (")[0]
-    today = ratio(1.0, level.share) if level else None
-    if limit.by != "DRAM traffic" or limit.proven or not limit.factor or not today:
-        return words
-    clock = at_full_clock(analysis)
-    if not (analysis.verdict.at_roof or clock) or limit.factor < default_thresholds().limiter_gain * today:
-        return words
-    faster = max(1.0, _over_profiled_clock(analysis))
-    fewer = "fewer bytes" if limit.factor > (1 + default_thresholds().noise_share) * today * faster else ""
-    hows = " and ".join(filter(None, (clock.removeprefix("at "), fewer)))
-    both = "traffic and clock allow" if clock else "traffic allows"
-    return f"today's DRAM {both} {factor(today)}; {hows} would allow {factor(limit.factor)}"
+    """Say the limit in short, without what sets a proven one."""
+    return limit_factor_words(analysis).partition(" (")[0]
 
 
 TODAY = "~ holds for today's traffic, and is no proven limit"
@@ -221,7 +250,12 @@ def stage_full_words(analysis: Analysis) -> str:
     if stage == LSU_INPUT:
         return f"Too many small loads and stores: {busy} of the slots for {part} of the bandwidth."
     name = resource_label(limiter.resource, analysis.kernel.gpu)
-    return f"By bytes {name} is at {part} of its roof: {busy} of its {stage_label(stage)} are used."
+    used = (
+        f"{busy} of its {stage_label(stage)} are used"
+        if stage in STAGE_WORDS
+        else f"its {stage_label(stage)} stage is {busy} busy"
+    )
+    return f"By bytes {name} is at {part} of its roof: {used}."
 
 
 def reason_words(analysis: Analysis) -> str:

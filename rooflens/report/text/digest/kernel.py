@@ -84,7 +84,7 @@ def _two_numbers(group: KernelSummary) -> str:
     """Give the effect of the first move on all launches, and the limit."""
     verdict = group.analysis.verdict
     gain = best_gain_words(verdict, group.duration_ns, in_launches(group.launch_count))
-    both = gain, limit_factor_words(verdict)
+    both = gain, limit_factor_words(group.analysis)
     return ", ".join(filter(None, both))
 
 
