@@ -939,6 +939,7 @@ class Verdict(Struct, frozen=True, gc=False):
         does: What it already does, and no move advises again.
         done: The roof that it has reached, DRAM or a pipe: only another algorithm or type gets further; None while
             there is something left to win.
+        is_only_at_roof: That roof is DRAM, and nobody knows whether bytes cross it more than once.
         causes: Ids of the findings that say why it waits, the first cause first; empty of another class.
         is_wait_explained: Whether these explain most of what it waits for; None of another class.
         full_for_a_while: The series named the limiter: it is full on the plateau of the run, and no unit is on average.
@@ -961,6 +962,7 @@ class Verdict(Struct, frozen=True, gc=False):
     or_bound: tuple[Bound, ...] = ()
     today: UnitFloor | None = None
     done: Bottleneck | None = None
+    is_only_at_roof: bool = False
     does: Does = Does()
     unmeasured: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()

@@ -54,7 +54,13 @@ def verdict_head(analysis: Analysis) -> str:
         head = _without_limiter(analysis)
     if waiting is not None and verdict.bound != "overhead":
         head += f"; and {_gap_words(waiting)}"
-    return f"{f'Done: {done_words(analysis)}. ' if verdict.done else ''}{head}."
+    fewer = "; only fewer bytes help" if verdict.is_only_at_roof else ""
+    return f"{f'{done_lead(verdict)}{done_words(analysis)}{fewer}. ' if verdict.done else ''}{head}."
+
+
+def done_lead(verdict: Verdict) -> str:
+    """Begin what is said of a finished kernel: `Done: `; less where nobody knows whether it reads bytes twice."""
+    return "At its roof: " if verdict.is_only_at_roof else "Done: "
 
 
 def done_words(analysis: Analysis) -> str:
