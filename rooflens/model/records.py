@@ -575,7 +575,9 @@ class Level(Struct, frozen=True, gc=False):
     def leading_stage(self) -> str | None:
         """The busiest of the stages that set its share; None if none was measured."""
         share = self.share or 0.0
-        return max(self.stages, key=lambda name: min(self.stages[name], share), default=None)
+        # One that is busier is held to less, and sets it only where no other does.
+        near = [name for name, busy in self.stages.items() if abs(busy - share) < SAME_SHARE]
+        return max(near or self.stages, key=lambda name: min(self.stages[name], share), default=None)
 
     @property
     def binding_stage(self) -> str | None:
@@ -583,7 +585,7 @@ class Level(Struct, frozen=True, gc=False):
         if self.share is None or not self.stages:
             return None
         of_roof = ratio(self.bytes_per_s, self.peak_bytes_per_s)
-        is_roof = of_roof is not None and abs(of_roof - self.share) < _SAME_SHARE
+        is_roof = of_roof is not None and abs(of_roof - self.share) < SAME_SHARE
         return None if is_roof else self.leading_stage
 
     @property
@@ -626,7 +628,7 @@ class Pipe(Struct, frozen=True, gc=False):
         return self.unit in {"FLOP", "op"} and self.source != "upper_bound"
 
 
-_SAME_SHARE = 0.02
+SAME_SHARE = 0.02
 """Bytes over roof and a stage's own share differ by up to 2 points between passes."""
 
 
@@ -935,6 +937,7 @@ class Verdict(Struct, frozen=True, gc=False):
         does: What it already does, and no move advises again.
         done: The roof that it has reached, DRAM or a pipe: only another algorithm or type gets further; None while
             there is something left to win.
+        is_only_at_roof: That roof is DRAM, and nobody knows whether bytes cross it more than once.
         causes: Ids of the findings that say why it waits, the first cause first; empty of another class.
         is_wait_explained: Whether these explain most of what it waits for; None of another class.
         full_for_a_while: The series named the limiter: it is full on the plateau of the run, and no unit is on average.
@@ -957,6 +960,7 @@ class Verdict(Struct, frozen=True, gc=False):
     or_bound: tuple[Bound, ...] = ()
     today: UnitFloor | None = None
     done: Bottleneck | None = None
+    is_only_at_roof: bool = False
     does: Does = Does()
     unmeasured: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()

@@ -182,16 +182,15 @@ def test_limits_are_sentences_and_none_sounds_like_a_floor_that_it_is_not(analys
     """What is not proven has a verb and its condition; the floor of today's work says what gets below it, or did."""
     offenders = []
     for one in analyses:
-        verdict = one.verdict
-        for words in (limit_factor_words(verdict), limit_in_short(one)):
+        for words in (limit_factor_words(one), limit_in_short(one)):
             is_said = words.startswith(("limit ", "far from any limit (", "over 10x if it ")) or " allow" in words
             if words and not (is_said or words == "far from any limit"):
                 offenders.append((one.key, words))
-        today = today_words(verdict, one.kernel.gpu)
+        today = today_words(one)
         if today and not _TODAY.fullmatch(today):
             offenders.append((one.key, today))
         floor = floor_words(one)
-        if floor and floor.startswith("Limit ") is not verdict.limit.proven:
+        if floor and floor.startswith("Limit ") is not one.verdict.limit.proven:
             offenders.append((one.key, floor))
     assert offenders == []
 

@@ -47,7 +47,7 @@ def said(analysis: Analysis) -> Iterator[str]:
     """Yield every sentence about a kernel."""
     verdict = analysis.verdict
     yield verdict_sentence(analysis)
-    yield limit_factor_words(verdict)
+    yield limit_factor_words(analysis)
     yield from (gain_words(move.gain, analysis.kernel.duration_ns) for move in verdict.moves)
     yield from (*evidence_lines(analysis), *verdict.advice, verdict.cause or "")
     for finding in analysis.findings:

@@ -7,7 +7,7 @@ from support.kernels import make_kernel
 from support.roofs import own_roof
 
 from rooflens.model.analyze import analyze
-from rooflens.model.records import Gain, Limit, Move, UnitFloor, Verdict
+from rooflens.model.records import Analysis, Gain, Limit, Move, UnitFloor
 from rooflens.report.words.gain_and_limit import (
     floor_words,
     gain_words,
@@ -54,10 +54,10 @@ def test_a_row_says_of_which_launches_its_time_is_and_what_it_is_ranked_by(
     assert time_figure(gain, 6.19e6, launches, above_ns).replace("\u00a0", " ") == words
 
 
-def _limited(limit: Limit, resource: str | None = None) -> Verdict:
-    """Return the verdict of a kernel with a limit, at a unit or at none."""
-    verdict = analyze(make_kernel({"l1_data_share": 0.1})).verdict
-    return replace(verdict, limit=limit, resource=resource)
+def _limited(limit: Limit, resource: str | None = None) -> Analysis:
+    """Return a kernel with a limit, at a unit or at none."""
+    analysis = analyze(make_kernel({"l1_data_share": 0.1}))
+    return replace(analysis, verdict=replace(analysis.verdict, limit=limit, resource=resource))
 
 
 def test_a_limit_names_the_side_that_sets_it() -> None:
@@ -144,16 +144,17 @@ def test_a_level_full_by_bytes_needs_no_explanation() -> None:
     ("device_peak", "factor", "is_full", "said"),
     [
         (3e11, 1.12, True, "today's DRAM traffic allows 1.1x"),
-        (3e11, 1.6, True, "today's DRAM traffic allows 1.1x; fewer bytes would allow 1.6x"),
-        (4.3e11, 1.6, True, "today's DRAM traffic and clock allow 1.1x; DRAM's full clock would allow 1.6x"),
-        (4.3e11, 1.6, False, "today's DRAM traffic and clock allow 1.1x; DRAM's full clock would allow 1.6x"),
-        (3e11, 1.6, False, "today's DRAM traffic allows 1.6x"),
+        (3e11, 1.6, True, "fewer bytes would allow 1.6x, with DRAM 90 % busy today"),
+        (4.3e11, 1.6, True, "DRAM's full clock would allow 1.6x, with DRAM 90 % busy today"),
+        (4.3e11, 1.6, False, "DRAM's full clock would allow 1.6x, with DRAM 90 % busy today"),
+        (4.3e11, 1.9, False, "DRAM's full clock and fewer bytes would allow 1.9x, with DRAM 90 % busy today"),
+        (3e11, 1.6, False, "fewer bytes would allow 1.6x, with DRAM 90 % busy today"),
     ],
 )
 def test_what_a_full_memory_allows_today_is_told_from_what_takes_fewer_bytes(
     device_peak: float, factor: float, said: str, *, is_full: bool
 ) -> None:
-    """DRAM at 90 % allows 1.1x; more than that takes another clock, or fewer bytes."""
+    """DRAM at 90 % allows 1.1x; more than that takes another clock, or fewer bytes, and the share is said beside it."""
     one = samples.every_verdict()[0]
     kernel = replace(one.kernel, gpu=None, counters={"device_dram_peak_bytes_per_s": device_peak})
     level = replace(one.levels["dram"], share=0.9, roof=own_roof(3e11, "byte"))
@@ -176,6 +177,17 @@ def test_a_floor_of_today_says_whether_the_best_move_gets_below(
 ) -> None:
     """A time after the move that lies below what today's work takes is no contradiction: the move leaves less of it."""
     moves = (Move("use larger tiles", "tile", gain=after_ns and Gain(522e3 / after_ns, after_ns)),)
-    verdict = replace(_limited(Limit(9.0, 58e3, "FP32 arithmetic", proven=True)), moves=moves)
-    verdict = replace(verdict, today=UnitFloor(resource, 0.914, 478e3))
-    assert today_words(verdict, None).replace("\u00a0", " ") == said
+    limited = _limited(Limit(9.0, 58e3, "FP32 arithmetic", proven=True))
+    limited = replace(limited, kernel=replace(limited.kernel, gpu=None))
+    verdict = replace(limited.verdict, moves=moves, today=UnitFloor(resource, 0.914, 478e3))
+    assert today_words(replace(limited, verdict=verdict)).replace("\u00a0", " ") == said
+
+
+def test_what_the_limit_says_of_today_is_not_said_again() -> None:
+    """DRAM at 90 % allows 1.1x, whatever fewer bytes would: its floor of today is that very statement."""
+    one = samples.every_verdict()[0]
+    level = replace(one.levels["dram"], share=0.9, roof=own_roof(3e11, "byte"))
+    verdict = replace(one.verdict, limit=Limit(1.6, 1e5, "DRAM traffic"), today=UnitFloor("dram", 0.9, 144e3))
+    full = replace(one, levels={**one.levels, "dram": level}, verdict=verdict)
+    assert today_words(full) == ""
+    assert today_words(replace(full, verdict=replace(verdict, today=UnitFloor("alu", 0.95, 152e3)))) != ""

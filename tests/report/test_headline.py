@@ -72,6 +72,8 @@ def test_flops_and_bytes_without_a_time_say_what_the_roof_allows() -> None:
 def test_a_finished_kernel_is_called_done() -> None:
     """At the roof that it cannot pass its headline begins with that."""
     assert said(kernel(DIVISIONS, done=Bottleneck("dram", 0.95))) == "Done: tendencies at 95 % of HBM2, 6.19 ms"
+    unknown = kernel(DIVISIONS, done=Bottleneck("dram", 0.95), is_only_at_roof=True)
+    assert said(unknown) == "At its roof: tendencies at 95 % of HBM2, 6.19 ms"
 
 
 def test_an_open_class_is_open_in_the_headline() -> None:

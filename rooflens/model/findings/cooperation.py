@@ -128,7 +128,8 @@ def few_elements(facts: Facts) -> FindingDraft | None:
         return None
     return _weighed(
         facts,
-        Waste(dict.fromkeys(_TREE_UNITS, 0.5), waits=0.5, stalls=_TREE_STALLS),
+        # Two elements are under way at once, and share the steps.
+        Waste(dict.fromkeys(_TREE_UNITS, 0.5), waits=0.5, stalls=(*_TREE_STALLS, *_LOAD_STALLS)),
         (block.elements,),
         "add up several elements in each thread before its block reduces them, for fewer blocks: a thread loads "
         f"{significant(block.elements.value)} elements for {block.steps} steps in blocks of {block.threads:,.0f} "

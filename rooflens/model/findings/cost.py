@@ -101,8 +101,10 @@ def speedup(facts: Facts, waste: Waste) -> float | None:
     """
     if not spared(facts, waste):
         return None
-    top = max(facts.shares.values(), default=0.0)
-    left = max((share * (1 - waste.parts.get(name, 0.0)) for name, share in facts.shares.items()), default=0.0)
+    # A side that is known by other means than its own counters, as DRAM by its bytes, is busy all the same.
+    shares = {**{side.resource or "": side.share for side in facts.sides}, **facts.shares}
+    top = max(shares.values(), default=0.0)
+    left = max((share * (1 - waste.parts.get(name, 0.0)) for name, share in shares.items()), default=0.0)
     waiting = 0.0 if facts.at_roof else stalled(facts, waste.stalls)
     after = min(left / top if top else 1.0, 1 - waste.waits * waiting, 1 - _in_series(facts, waste))
     if after == 1 and waste.waits and not _are_waits_known(facts):

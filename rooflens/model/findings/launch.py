@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from rooflens.format import count, duration, percent, si, significant
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
-from rooflens.model.findings.cost import IDLE, LATENCY, MOST_SPARED, WAITS, Waste, speedup, weigh
+from rooflens.model.findings.cost import IDLE, LATENCY, MOST_SPARED, WAITS, Waste, speedup, stalled, weigh
 from rooflens.model.findings.memory import accesses_of_l1, works_by_atomics
 from rooflens.model.findings.reuse import DELIVERY
 from rooflens.model.findings.rule import FindingDraft, FindingRule
 from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, stall
 from rooflens.model.hotspots import MOST_PLACES
-from rooflens.model.records import Evidence, Hotspot, Limiter, MoveKind, Place, Severity, ratio
+from rooflens.model.records import Confidence, Evidence, Hotspot, Limiter, MoveKind, Place, Severity, ratio
 from rooflens.model.roofline.occupancy import (
     MOST_THREADS,
     SM_REGISTERS,
@@ -98,6 +98,9 @@ def small_grid(facts: Facts) -> FindingDraft | None:
         # With a block on every SM, more blocks only even out the load and hide waits; a limiting unit leaves no waits.
         gain = 1 / an_sm if an_sm < 1 else math.ceil(an_sm) / an_sm if facts.limiter else gain
         severity = None if an_sm < 1 or (waves or 0.0) <= facts.limits.most_share else beside
+        # SMs without a block lose their time for certain, a wait only as far as something else hides it.
+        if facts.bound == "latency" and 1 / an_sm >= facts.limits.limiter_gain:
+            severity = "limiter"
     how = "launch more blocks: split the work finer, split the reduction, or batch"
     threads = (blocks or 0.0) * (facts.counter("block_size") or 0.0)
     if facts.is_nearly_alone and an_sm and an_sm < 1:
@@ -351,8 +354,22 @@ def low_occupancy(facts: Facts) -> FindingDraft | None:
         whole=facts.without_wait(more),
         severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) or is_large_tile(facts) else None,
         kind=kind,
+        confidence=_sureness_of_warps(facts),
         limiters=tuple(limit.limiter for limit in limits),
     )
+
+
+_HIDDEN_BY_WARPS = ("long_scoreboard", "short_scoreboard", "wait")
+"""Waits of one warp that others fill; at a queue, a barrier or a full pipe more of them only wait as well."""
+
+
+def _sureness_of_warps(facts: Facts) -> Confidence:
+    """Return how sure it is that more warps help: whether these were seen to wait for what others can fill.
+
+    Those that queue for a unit wait for that.
+    """
+    is_hidden = stalled(facts, _HIDDEN_BY_WARPS) >= facts.limits.dominant_stall
+    return "high" if is_hidden and facts.limiter is None else "medium"
 
 
 def _few_by_registers(facts: Facts) -> FindingDraft | None:
@@ -587,6 +604,7 @@ def achieved_occupancy_gap(facts: Facts) -> FindingDraft | None:
         gain=facts.without_wait(allowed / achieved),
         severity="note" if is_small or _has_warps_enough(facts) else None,
         kind=kind,
+        confidence=_sureness_of_warps(facts),
         limiters=limiters,
     )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from rooflens.format import percent
-from rooflens.model.findings.cost import LATENCY
+from itertools import combinations
+
+from rooflens.format import percent, si
+from rooflens.model.counters.execution import WARP_THREADS
+from rooflens.model.findings.cost import LATENCY, Waste
 from rooflens.model.findings.rule import CODE, FindingDraft, FindingRule
 from rooflens.model.hotspots import MOST_PLACES
 from rooflens.model.records import Anatomy, Evidence, Hotspot, Inside, Loop, Place, ratio
@@ -84,6 +87,68 @@ def unoverlapped_loads(facts: Facts) -> FindingDraft | None:
     )
 
 
+def read_twice(facts: Facts) -> FindingDraft | None:
+    """Say that a second loop loads as much as a first one, all of which came through L2 both times."""
+    inside, counter = facts.kernel.inside, facts.counter
+    loaded = {loop.id: (loop, _loaded_bytes(loop)) for loop in loops_of(inside)}
+    alike = (
+        (one, other, first[width])
+        for (one, first), (other, second) in combinations(loaded.values(), 2)
+        for width in first.keys() & second.keys()
+        if not _is_around(one, other, inside)
+        and abs(second[width] - first[width]) <= facts.limits.noise_share * first[width]
+    )
+    first, second, again = max(alike, key=lambda found: found[2], default=(None, None, 0.0))
+    moved, looked_up, fetched = counter("dram_bytes"), counter("l2_bytes"), counter("l2_return_bytes")
+    if first is None or second is None or not moved or not looked_up or fetched is None:
+        return None
+    # What L1 still holds from the first loop never reaches L2 again.
+    if fetched < (2 - facts.limits.little_share) * again or again < facts.limits.little_share * looked_up:
+        return None
+    missed = (counter("dram_read_bytes") or 0.0) - (fetched - again)
+    waits = sum(loop.own.get("stall_long_scoreboard", 0.0) for loop in inside.loops) if inside else 0.0
+    waste = Waste(
+        {"l2": again / looked_up, "dram": min(max(0.0, missed), again) / moved},
+        ratio(second.own.get("stall_long_scoreboard", 0.0), waits) or 0.0,
+        ("long_scoreboard",),
+    )
+    amount, source = si(again, "B"), "machine code: loads a trip x width x trips x threads"
+    return FindingDraft(
+        evidence=(
+            Evidence("loaded by each of two loops", again, "B", source),
+            Evidence("fetched from L2", fetched, "B", "l1tex__m_xbar2l1tex_read_bytes.sum"),
+        ),
+        move="keep what the first loop loads in registers or shared memory for the second one, or make one loop of "
+        f"both: each loads {amount} in the same way, as if they were the same values, and {si(fetched, 'B')} come from "
+        "L2, so that L1 holds none of them in between",
+        waste=waste,
+        changes="bytes",
+        where=(place_of_loop(inside, first), place_of_loop(inside, second)),
+        confidence="medium",
+    )
+
+
+def _loaded_bytes(loop: Loop) -> dict[int, float]:
+    """Return the bytes that the threads of all warps load from global memory in a loop itself, by width of a load."""
+    body, executed = loop.anatomy, loop.own.get("warp_inst", 0.0)
+    if body is None or not body.instructions:
+        return {}
+    trips = executed / body.instructions
+    return {width: width * WARP_THREADS * each * trips for width, each in body.global_loads.items() if each}
+
+
+def _is_around(one: Loop, other: Loop, inside: Inside | None) -> bool:
+    """Return whether either of two loops is inside the other."""
+    around = {loop.id: loop.parent for loop in loops_of(inside)}
+    for inner, outer in ((one, other), (other, one)):
+        parent = inner.parent
+        while parent is not None:
+            if parent == outer.id:
+                return True
+            parent = around.get(parent)
+    return False
+
+
 def most_of_one_loop(facts: Facts, where: tuple[Place, ...]) -> float | None:
     """Return how much faster a kernel can get at most by a change that affects only these places (Amdahl's law).
 
@@ -112,5 +177,12 @@ LOOPS: tuple[FindingRule, ...] = (
         "overlap",
         unoverlapped_loads,
         ((f"{CODE}samples",),),
+    ),
+    FindingRule(
+        "read_twice",
+        "values that two loops load",
+        "tile",
+        read_twice,
+        ((f"{CODE}warp_inst", "dram_bytes", "l2_bytes", "l2_return_bytes"),),
     ),
 )

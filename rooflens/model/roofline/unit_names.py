@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from rooflens.format import percent
-from rooflens.model.records import Bottleneck, Level, Roof
+from rooflens.model.records import SAME_SHARE, Bottleneck, Level, Roof
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.standing import Binding
-from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, WHOLE
+from rooflens.model.roofline.units import L2_INTERNAL, LSU_INPUT, PIPE_ROWS, WHOLE
 from rooflens.model.verdict_classes import is_open
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
@@ -101,7 +101,16 @@ def level_share_words(level: Level) -> str:
     """Write how busy a level is; if a stage sets that, name it, and give the bytes as a share of their roof."""
     share, stage, by_bytes = percent(level.share or 0.0), level.binding_stage, bytes_part(level)
     what = stage_label(stage) if stage in STAGE_WORDS else f"{stage_label(stage)} stage" if stage else ""
+    if fabric := fabric_words(level):
+        share, what = (f"at most {share}", fabric) if stage == L2_INTERNAL else (share, f"{what}; {fabric}")
     return f"{share} ({what}{f'; by bytes {by_bytes}' if by_bytes else ''})" if stage else share
+
+
+def fabric_words(level: Level) -> str:
+    """Write NVIDIA's own per cent of an L2 in halves, which counts the fabric between them; empty where that is it."""
+    own = level.stages.get(L2_INTERNAL, 0.0)
+    is_more = level.share is not None and own > level.share + SAME_SHARE
+    return f"{percent(own)} in ncu, with the fabric between its halves" if is_more else ""
 
 
 def spoken(resource: str | None, gpu: str | None) -> str:

@@ -29,7 +29,7 @@ from rooflens.model.verdict.bottleneck import (
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
-from rooflens.model.verdict.done import NEEDLESS_BYTES, roof_reached
+from rooflens.model.verdict.done import NEEDLESS_BYTES, moves_once, roof_reached
 from rooflens.model.verdict.facts import Facts, room_of
 from rooflens.model.verdict.library import caller_moves
 from rooflens.model.verdict.limit import find_limit, floor_of_today
@@ -74,6 +74,7 @@ WHAT_FILLS_A_UNIT = frozenset(
         "local_memory",
         "low_reuse",
         "passed_through_global",
+        "read_twice",
         "few_elements",
         "reduction_without_shuffles",
         "conversions",
@@ -221,6 +222,7 @@ def make_verdict(facts: Facts, findings: Sequence[Finding]) -> Verdict:
         cause = "full for a part of its run"
     elif limiter is not None and limiter.resource is None:
         cause = longest_wait(kernel.stalls, kernel.counters)
+    done = roof_reached(facts, findings)
     return Verdict(
         bound=bound,
         resource=limiter.resource if limiter else None,
@@ -236,7 +238,8 @@ def make_verdict(facts: Facts, findings: Sequence[Finding]) -> Verdict:
         or_bound=facts.or_bound,
         today=floor_of_today(facts),
         does=facts.does,
-        done=roof_reached(facts, findings),
+        done=done,
+        is_only_at_roof=done is not None and done.resource == "dram" and not moves_once(facts),
         unmeasured=facts.unmeasured,
         causes=tuple(held_once(cause.id) for cause in causes),
         is_wait_explained=not unmeasured if is_latency else None,

@@ -22,6 +22,7 @@ NEEDLESS_BYTES = frozenset(
         "local_memory",
         "low_reuse",
         "passed_through_global",
+        "read_twice",
         "thread_divergence",
         "partial_warps",
     }
@@ -39,6 +40,17 @@ def roof_reached(facts: Facts, findings: Iterable[Finding]) -> Bottleneck | None
     if facts.kernel.failed:
         return None
     return _at_arithmetic(facts) or _at_dram(facts, {one.id for one in findings if one.severity != "note"})
+
+
+def moves_once(facts: Facts) -> bool:
+    """Return whether bytes are known to cross DRAM once: L2 serves next to none again, and the code has no second pass.
+
+    What misses every cache both times looks like other data: only machine code tells it apart.
+    """
+    inside, counter = facts.kernel.inside, facts.counter
+    asked, moved = counter("l2_bytes"), counter("dram_bytes")
+    is_read = inside is not None and not inside.note and bool(inside.loops)
+    return is_read and asked is not None and bool(moved) and asked <= (1 + facts.limits.little_share) * (moved or 0.0)
 
 
 def _at_dram(facts: Facts, costing: set[str]) -> Bottleneck | None:

@@ -45,7 +45,7 @@ ARITHMETIC, TRAFFIC = "arithmetic", "traffic"
 INTEGERS, LAUNCH = "integer arithmetic", "the shortest launch"
 DRAM_TRAFFIC = f"DRAM {TRAFFIC}"
 _GLOBAL_USE = ("global_load_bytes_per_sector", "global_store_bytes_per_sector")
-_INNER = {"l2": f"L2 {TRAFFIC}", "l1": f"L1 {TRAFFIC}"}
+INNER_TRAFFIC = {"l2": f"L2 {TRAFFIC}", "l1": f"L1 {TRAFFIC}"}
 
 
 class _LimitSide(Struct, frozen=True):
@@ -238,7 +238,7 @@ def _inner_traffic(facts: Facts, time_ns: float) -> Iterator[_LimitSide]:
     sectors are partly empty.
     """
     asked_part = _asked_part(facts)
-    for name, by in _INNER.items():
+    for name, by in INNER_TRAFFIC.items():
         busy = facts.shares.get(name, 0.0) * (asked_part if name == "l2" else 1.0)
         if 0 < busy < facts.limits.at_roof_share and not (name == "l1" and _is_wasteful(facts, asked_part)):
             side = _LimitSide(busy * time_ns, by)

@@ -206,7 +206,8 @@ def _is_next_block_cheap(facts: Facts) -> bool:
 def with_tensor_moves(facts: Facts, moves: Sequence[Move]) -> tuple[Move, ...]:
     """Put the moves of tensor kernels before the others, each kind once, and one with a known gain in its place.
 
-    None of known gain goes before another that is known to bring more.
+    None of known gain goes before another that is known to bring more, and none before one for SMs that idle: these do
+    for certain, whatever hides the waits of the others.
     """
     own = tensor_moves(facts)
     known = {move.kind: move for move in reversed(moves) if move.gain is not None}
@@ -219,7 +220,18 @@ def with_tensor_moves(facts: Facts, moves: Sequence[Move]) -> tuple[Move, ...]:
         at = next(at for at, move in enumerate(first) if move.gain is not None)
         first[at:at] = more
         others = [move for move in others if move not in more]
+    if first and (idle := [move for move in others if _is_for_idle_sms(facts, move)]):
+        first = [*more, *idle, *(move for move in first if move not in more)]
+        others = [move for move in others if move not in idle]
     limiter = facts.limiter.resource if facts.limiter is not None else None
     if limiter in facts.pipes and not (limiter or "").startswith("tensor"):
         return (*others[:1], *first, *others[1:])  # another pipe is busier: what is for that one comes before
     return (*first, *others)
+
+
+def _is_for_idle_sms(facts: Facts, move: Move) -> bool:
+    """Return whether a move gives work to SMs that have none for a tenth of the time, or longer."""
+    if move.gain is None or move.gain.factor < facts.limits.limiter_gain:
+        return False
+    blocks, sms = facts.counter("grid_size") or math.inf, facts.counter("sm_count") or 0.0
+    return move.finding in {"tail_wave", "load_imbalance"} or (move.finding == "small_grid" and blocks < sms)

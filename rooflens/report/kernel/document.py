@@ -138,7 +138,7 @@ def verdict_document(analysis: Analysis) -> Document:
     """Say what limits a kernel, what its best move brings, and its limit."""
     verdict = analysis.verdict
     sure = confidence_words(verdict.confidence, "class")
-    words = (best_gain_words(analysis), limit_factor_words(verdict), sure)
+    words = (best_gain_words(analysis), limit_factor_words(analysis), sure)
     said = fmt.sentence_case(", ".join(filter(None, words)))
     return Paragraph((strong(plain(verdict_sentence(analysis))),), "answer"), paragraph(plain(f"{said}."))
 

@@ -60,7 +60,10 @@ def busy_units(analysis: Analysis) -> Document:
     ]
     parts = [Table(columns, rows, label="How busy each unit is")] if rows else []
     few = [paragraph(f"Measured, and below {fmt.percent(LEAST_SHARE)}: {', '.join(idle)}.")] if idle else []
-    return (Heading("How busy each unit is"), *parts, *few) if parts or few else ()
+    clock = analysis.kernel.counters.get("sm_clock_hz") if rows else None
+    # Two reports of one GPU show other peaks for its SMs, and nothing else says why.
+    peaks = [paragraph(f"Peaks hold at this run's clocks, SM {fmt.si(clock, 'Hz')}.")] if clock else []
+    return (Heading("How busy each unit is"), *parts, *few, *peaks) if parts or few else ()
 
 
 def _stated(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:

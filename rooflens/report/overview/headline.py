@@ -30,7 +30,7 @@ from rooflens.report.words.headline import (
 )
 from rooflens.report.words.ladder import headline as ladder_headline
 from rooflens.report.words.ladder import program_headline
-from rooflens.report.words.verdict import done_words
+from rooflens.report.words.verdict import done_lead, done_words
 
 ONLY_FILLS = "Only kernels that fill inputs: yours is not in this report"
 
@@ -56,7 +56,7 @@ def of_kernel(kernel: KernelSummary) -> Headline:
     name, verdict = name_of(kernel.shown), kernel.analysis.verdict
     sure = confidence_words(group_sureness(kernel), "class and move")
     done = verdict.done and verdict.gain is None
-    lead, joint = ("Done: ", " at ") if done else ("", ": ")
+    lead, joint = (done_lead(verdict), " at ") if done else ("", ": ")
     said = fitting(_form(kernel), lead, name, joint.strip(": "))
     return Headline(name, said, kernel.representative.key, sure, lead, joint)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from rooflens.format import MISSING, count, duration, factor, percent, si, significant
-from rooflens.model.records import FAR, Analysis, Bottleneck, Gain, Limit, Move, Verdict, ratio
+from rooflens.model.records import FAR, Analysis, Bottleneck, Gain, Limit, Move, ratio
 from rooflens.model.roofline.occupancy import few_blocks
 from rooflens.model.roofline.roof import at_top_clock
 from rooflens.model.roofline.unit_names import (
@@ -20,7 +20,7 @@ from rooflens.model.roofline.unit_names import (
 )
 from rooflens.model.roofline.units import LSU_INPUT
 from rooflens.model.roofline.work import main_work
-from rooflens.model.verdict.limit import LAUNCH
+from rooflens.model.verdict.limit import DRAM_TRAFFIC, INNER_TRAFFIC, LAUNCH
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.words.labels import UNITS
 from rooflens.report.words.verdict import few_ready, unmeasured_words
@@ -57,13 +57,14 @@ def roof_words_at_dram(analysis: Analysis) -> str:
     return f"{significant(intensity)} {unit}/B at {resource_label('dram', analysis.kernel.gpu)}{allows}"
 
 
-def limit_factor_words(verdict: Verdict) -> str:
+def limit_factor_words(analysis: Analysis) -> str:
     """Say the limit with the side that sets it: `limit 2.1x (FP32 arithmetic)`; empty if unknown.
 
-    One that is not proven is not called a limit: `today's DRAM traffic allows 3.0x`. Where a unit bounds the
-    kernel, one that is far says what it takes: `over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)`.
+    One that is not proven is not called a limit: `today's DRAM traffic allows 3.0x`, and what rests on another clock or
+    on fewer bytes is told apart. Where a unit bounds the kernel, one that is far says what it takes: `over 10x if it
+    moves fewer bytes through L1 (limit FP32 arithmetic)`.
     """
-    limit = verdict.limit
+    verdict, limit = analysis.verdict, analysis.verdict.limit
     if limit.over_floor is None:
         return ""
     today = limit.by if limit.by == LAUNCH else f"today's {limit.by}"
@@ -74,7 +75,11 @@ def limit_factor_words(verdict: Verdict) -> str:
         )
     if limit.proven or (limit.far and limit.by == LAUNCH):
         return f"far from any limit ({limit.by})" if limit.far else f"limit {factor(limit.factor)} ({limit.by})"
-    return f"far from what {today} allows" if limit.far else f"{today} allows {factor(limit.factor)}"
+    if limit.far:
+        return f"far from what {today} allows"
+    if beyond := _beyond_today(analysis):
+        return f"{beyond[0]} would allow {factor(limit.factor)}, with {beyond[1]} today"
+    return f"{today} allows {factor(limit.factor)}"
 
 
 def floor_words(analysis: Analysis, span: str = "") -> str:
@@ -82,29 +87,70 @@ def floor_words(analysis: Analysis, span: str = "") -> str:
 
     `span` is as `gain_words` has it. Empty if no floor is known.
     """
-    verdict, limit = analysis.verdict, analysis.verdict.limit
+    limit = analysis.verdict.limit
     if limit.over_floor is None:
         return ""
     most = "over 10x" if limit.far else factor(limit.factor)
     each = "" if limit.by == LAUNCH else span
     time = f"{duration(limit.floor_ns)}{each} ({most})" if limit.floor_ns else f"{most} faster"
-    if limit.proven:
-        head = f"Limit {time}: its {limit.by} at peak"
-    else:
-        by = limit.by if limit.by == LAUNCH else f"today's {limit.by}"
-        head = f"At best {time} with {by}"
+    if beyond := _beyond_today(analysis):
+        words = f"At best {time} with {beyond[0]}; {beyond[1]} today"
+        return "; ".join(filter(None, (words, today_words(analysis, span))))
+    by = limit.by if limit.by == LAUNCH else f"today's {limit.by}"
+    head = f"Limit {time}: its {limit.by} at peak" if limit.proven else f"At best {time} with {by}"
     clock = f" {said}" if (said := at_full_clock(analysis)) else ""
-    return "; ".join(filter(None, (f"{head}{clock}", today_words(verdict, analysis.kernel.gpu, span))))
+    return "; ".join(filter(None, (f"{head}{clock}", today_words(analysis, span))))
 
 
-def today_words(verdict: Verdict, gpu: str | None, span: str = "") -> str:
+def _beyond_today(analysis: Analysis) -> tuple[str, str] | None:
+    """Say on what a limit rests that is above what today's traffic allows, and how busy that level is.
+
+    `GDDR6's full clock and fewer bytes`, `GDDR6 91 % busy`; None for other limits.
+    """
+    limit, allowed = analysis.verdict.limit, allowed_today(analysis)
+    if allowed is None:
+        return None
+    clock = at_full_clock(analysis)
+    faster = max(1.0, _over_profiled_clock(analysis)) if clock else 1.0
+    is_fewer = (limit.over_floor or 0.0) > (1 + default_thresholds().noise_share) * allowed * faster
+    hows = " and ".join(filter(None, (clock.removeprefix("at "), "fewer bytes" if is_fewer else "")))
+    return hows, f"{resource_label(_LEVEL_OF[limit.by], analysis.kernel.gpu)} {percent(1 / allowed)} busy"
+
+
+def allowed_today(analysis: Analysis) -> float | None:
+    """Return what the traffic of a level allows as it is; None where the limit is proven, or says just that.
+
+    Else that rests on a higher clock, or on the bytes that the kernel needs.
+    """
+    limit = analysis.verdict.limit
+    level = None if limit.proven or limit.far else analysis.levels.get(_LEVEL_OF.get(limit.by, ""))
+    allowed = ratio(1.0, level.share) if level else None
+    is_less = allowed is not None and (limit.factor or 0.0) >= default_thresholds().limiter_gain * allowed
+    return allowed if is_less else None
+
+
+_LEVEL_OF = {DRAM_TRAFFIC: "dram", **{by: level for level, by in INNER_TRAFFIC.items()}}
+"""Side that sets a limit by today's traffic -> the level that it passes."""
+
+
+def today_words(analysis: Analysis, span: str = "") -> str:
     """Say the floor of today's instructions and traffic where it is nearer than the limit; empty elsewhere.
 
+    It is empty, too, where the limit says beside itself what today's traffic allows.
     It is a fact of the unit, and no factor of what can be won: asking less of the unit beats it, as the best move may.
     `span` is as `gain_words` has it.
     """
+    verdict, gpu = analysis.verdict, analysis.kernel.gpu
     today, least_ns = verdict.today, verdict.limit.floor_ns or 0.0
-    if today is None or today.share * FAR < 1 or today.floor_ns <= default_thresholds().limiter_gain * least_ns:
+    is_told = (
+        allowed_today(analysis) is not None and today is not None and today.resource == _LEVEL_OF[verdict.limit.by]
+    )
+    if (
+        today is None
+        or is_told
+        or today.share * FAR < 1
+        or today.floor_ns <= default_thresholds().limiter_gain * least_ns
+    ):
         return ""
     after_ns = verdict.gain.time_after_ns if verdict.gain else None
     is_beaten = after_ns is not None and after_ns < today.floor_ns
@@ -123,7 +169,7 @@ def _relieved(resource: str | None, gpu: str | None = None) -> tuple[str, str]:
 def at_full_clock(analysis: Analysis) -> str:
     """Say that a limit of DRAM holds at a clock above the profiled one: `at GDDR6's full clock`; else empty."""
     is_higher = (
-        analysis.verdict.limit.by == "DRAM traffic"
+        analysis.verdict.limit.by == DRAM_TRAFFIC
         and _over_profiled_clock(analysis) > 1 + default_thresholds().negligible_share
     )
     return f"at {resource_label('dram', analysis.kernel.gpu)}'s full clock" if is_higher else ""
@@ -138,23 +184,8 @@ def _over_profiled_clock(analysis: Analysis) -> float:
 
 
 def limit_in_short(analysis: Analysis) -> str:
-    """Say the limit in short; of a full DRAM what today's traffic allows, and what the rest takes.
-
-    `today's DRAM traffic and clock allow 1.1x; GDDR6's full clock and fewer bytes would allow 1.3x`
-    """
-    limit, level = analysis.verdict.limit, analysis.levels.get("dram")
-    words = limit_factor_words(analysis.verdict).partition(" (")[0]
-    today = ratio(1.0, level.share) if level else None
-    if limit.by != "DRAM traffic" or limit.proven or not limit.factor or not today:
-        return words
-    clock = at_full_clock(analysis)
-    if not (analysis.verdict.at_roof or clock) or limit.factor < default_thresholds().limiter_gain * today:
-        return words
-    faster = max(1.0, _over_profiled_clock(analysis))
-    fewer = "fewer bytes" if limit.factor > (1 + default_thresholds().noise_share) * today * faster else ""
-    hows = " and ".join(filter(None, (clock.removeprefix("at "), fewer)))
-    both = "traffic and clock allow" if clock else "traffic allows"
-    return f"today's DRAM {both} {factor(today)}; {hows} would allow {factor(limit.factor)}"
+    """Say the limit in short, without what sets a proven one."""
+    return limit_factor_words(analysis).partition(" (")[0]
 
 
 TODAY = "~ holds for today's traffic, and is no proven limit"

@@ -68,7 +68,7 @@ class Limited(Struct, frozen=True):
 
 
 class Done(Struct, frozen=True):
-    """A kernel at a roof that it cannot pass: `Done: copy at 93 % of HBM3, 2.38 ms`."""
+    """A kernel at a roof that it cannot pass: `Done: copy at 93 % of HBM3, 2.38 ms`, or `At its roof: copy ...`."""
 
     roof: str
     time: str

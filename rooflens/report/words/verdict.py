@@ -11,6 +11,7 @@ from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.unit_names import (
     STAGE_WORDS,
     busy_words,
+    fabric_words,
     level_share_words,
     origin,
     resource_label,
@@ -53,7 +54,13 @@ def verdict_head(analysis: Analysis) -> str:
         head = _without_limiter(analysis)
     if waiting is not None and verdict.bound != "overhead":
         head += f"; and {_gap_words(waiting)}"
-    return f"{f'Done: {done_words(analysis)}. ' if verdict.done else ''}{head}."
+    fewer = "; only fewer bytes help" if verdict.is_only_at_roof else ""
+    return f"{f'{done_lead(verdict)}{done_words(analysis)}{fewer}. ' if verdict.done else ''}{head}."
+
+
+def done_lead(verdict: Verdict) -> str:
+    """Begin what is said of a finished kernel: `Done: `; less where nobody knows whether it reads bytes twice."""
+    return "At its roof: " if verdict.is_only_at_roof else "Done: "
 
 
 def done_words(analysis: Analysis) -> str:
@@ -152,7 +159,8 @@ def _of_the_level(analysis: Analysis, limiter: Bottleneck) -> str:
         numbers = f"{rates} ({share})" if is_of_rates else f"{rates}, {_stage_words(stage, limiter.share, *parts)}"
     else:
         numbers = _stage_words(stage or "busiest", limiter.share, *parts)
-    intensity = level.intensity_flop_per_byte
+    intensity, fabric = level.intensity_flop_per_byte, fabric_words(level)
+    numbers += f" ({fabric})" if fabric else ""
     return f"{numbers} at {significant(intensity)} FLOP/B" if intensity and not at_roof else numbers
 
 

@@ -8,6 +8,7 @@ from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.cost import Waste, next_unit, speedup, weigh
+from rooflens.model.records import Bottleneck
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,13 @@ def test_a_full_unit_ends_with_the_next_one() -> None:
     """Of an L1 at 80 % a half is waste: then DRAM, at 60 %, takes as long as it does today."""
     facts = make_facts({}, {"l1": 0.8, "dram": 0.6}, **at_limiter("l1", 0.8))
     assert speedup(facts, Waste({"l1": 0.5})) == pytest.approx(0.8 / 0.6)
+
+
+def test_a_side_that_is_known_by_its_bytes_stays_busy_beside_a_waste() -> None:
+    """DRAM at 73 % has no share of its own: half of L1's work, at a tenth of the time, wins the waits for it alone."""
+    full = at_limiter("dram", 0.73)
+    facts = make_facts({}, {"l1": 0.1}, stall_shares={"barrier": 0.1}, sides=(Bottleneck("dram", 0.73),), **full)
+    assert speedup(facts, Waste({"l1": 0.5}, waits=0.5, stalls=("barrier",))) == pytest.approx(1 / 0.95)
 
 
 @pytest.mark.parametrize(

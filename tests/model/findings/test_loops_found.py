@@ -9,7 +9,7 @@ from support.findings import at_limiter, make_facts, unsaid
 from support.machine_code import control, listed, machine_code
 
 from rooflens.model.findings.find import find_findings
-from rooflens.model.findings.loops import main_product, most_of_one_loop, unoverlapped_loads
+from rooflens.model.findings.loops import main_product, most_of_one_loop, read_twice, unoverlapped_loads
 from rooflens.model.findings.reuse import low_reuse
 from rooflens.model.findings.stalls import long_scoreboard
 from rooflens.model.inside.look import look_inside
@@ -121,3 +121,56 @@ def test_the_finding_stands_among_those_that_cost_time() -> None:
     kernel = {"inside": tiles(), "compute_capability": "8.6", "code_totals": {"samples": 100.0, "warp_inst": 84.0}}
     (found,) = find_findings([make_facts({}, {"l1": 0.4}, kernel=kernel)])
     assert "unoverlapped_loads" in {one.id for one in found if one.severity != "note"}
+
+
+def rows(second: str = "LDG.E.128 R4, [R8.64]", runs: float = 1000.0) -> Inside:
+    """Return the inside of a kernel that sums a row in one loop, and scales it in another."""
+    code = listed(
+        "MOV R1, RZ",
+        "LDG.E.128 R4, [R8.64]",
+        "FFMA R2, R4, R4, R2",
+        "@P0 BRA ->1",
+        "BAR.SYNC 0x0",
+        second,
+        "FMUL R5, R4, R2",
+        "@P1 BRA ->5",
+        "EXIT",
+    )
+    samples = {"samples": {2: 40.0, 6: 50.0}, "stall_long_scoreboard": {2: 40.0, 6: 45.0}}
+    return look_inside(machine_code(code, [100, 1e3, 1e3, 1e3, 100, runs, runs, runs, 100], **samples))
+
+
+_PASS_BYTES = 1e3 * 32 * 16
+_MOVED = {
+    "dram_bytes": 2.8 * _PASS_BYTES,
+    "dram_read_bytes": 1.8 * _PASS_BYTES,
+    "l2_bytes": 3 * _PASS_BYTES,
+    "l2_return_bytes": 2 * _PASS_BYTES,
+}
+
+
+def test_two_loops_that_load_alike_seem_to_read_the_same() -> None:
+    """Of 2.8 passes through DRAM 0.8 are reads beyond what one loop needs."""
+    full = make_facts(_MOVED, {"dram": 0.9, "l2": 0.8}, kernel={"inside": rows()})
+    found = read_twice(full)
+    assert found is not None
+    assert found.waste is not None
+    assert found.waste.parts["dram"] == pytest.approx(0.8 / 2.8)
+    assert [place.hotspot.pc for place in found.where] == [0x10, 0x50]
+    assert unsaid(found.evidence, found.move) == []
+
+
+@pytest.mark.parametrize(
+    ("inside", "counters"),
+    [
+        (rows("LDG.E.64 R4, [R8.64]"), {}),
+        (rows(runs=700.0), {}),
+        (rows(), {"l2_return_bytes": _PASS_BYTES}),
+        (rows(), {"l2_bytes": 30 * _PASS_BYTES}),
+        (None, {}),
+    ],
+    ids=["another width", "fewer of them", "L1 holds them", "little of the traffic", "not looked into"],
+)
+def test_other_loads_of_two_loops_are_no_second_pass(inside: Inside | None, counters: dict[str, float]) -> None:
+    """Loads that differ in width or number are of other data, and what L1 holds costs nothing below it."""
+    assert read_twice(make_facts(_MOVED | counters, {"dram": 0.9}, kernel={"inside": inside})) is None

@@ -48,6 +48,21 @@ def test_shared_memory_that_limits_is_said_with_the_size_that_would_let_one_more
     assert (found.whole, found.gain) == pytest.approx((3 / 2, 1 / (0.3 + 0.7 * 2 / 3)))
 
 
+@pytest.mark.parametrize(
+    ("stalls", "sure"),
+    [({}, "medium"), ({"long_scoreboard": 0.5}, "high"), ({"barrier": 0.6, "wait": 0.2}, "medium")],
+)
+def test_more_warps_are_sure_to_help_where_warps_wait_for_what_others_fill(stalls: dict[str, float], sure: str) -> None:
+    """At a barrier further warps wait as well, and where no wait was measured nothing shows that they would help."""
+    for rule in (low_occupancy, achieved_occupancy_gap):
+        found = rule(make_facts({**BLACKWELL, "achieved_occupancy": 0.05}, {"dram": 0.1}, stall_shares=stalls))
+        assert found is not None
+        assert found.confidence == sure
+    full = make_facts(BLACKWELL, {"dram": 0.8}, stall_shares={"long_scoreboard": 0.5}, **at_limiter("dram", 0.8))
+    assert (found := low_occupancy(full)) is not None
+    assert found.confidence == "medium"
+
+
 def test_all_limiters_that_tie_are_named() -> None:
     """With 256 registers per thread, registers too allow only two blocks: both limits must be raised."""
     found = low_occupancy(make_facts({**BLACKWELL, "registers_per_thread": 200.0, "blocks_limit_registers": 2.0}))

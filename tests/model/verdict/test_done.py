@@ -8,7 +8,7 @@ from support.kernels import make_case, make_kernel
 
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.find import find_findings
-from rooflens.model.records import Bottleneck
+from rooflens.model.records import Bottleneck, Inside, Loop
 from rooflens.model.verdict.decide import decide
 from rooflens.model.verdict.done import roof_reached
 from rooflens.model.verdict.facts import Facts
@@ -33,6 +33,22 @@ def test_needless_bytes_are_something_to_win() -> None:
     wasted = make_kernel(sectors)
     assert done(make_case({"dram": 0.92, "l2": 0.5}))
     assert not done(make_case({"dram": 0.92, "l2": 0.5}, kernel=wasted))
+
+
+def test_done_takes_bytes_that_are_known_to_cross_dram_once() -> None:
+    """Without machine code a second pass over the data looks like more data: then only the roof is known."""
+    loop = Loop(0, "loop", "", None, 0, 16)
+    moved = {"dram_bytes": 1e9, "dram_bus_share": 0.92, "dram_bus_peak_bytes_per_s": 1.087e12, "l2_bytes": 1.02e9}
+    once = make_kernel(moved, inside=Inside(loops=(loop,)))
+    for kernel, lead in (
+        (once, "Done: 92"),
+        (replace(once, inside=None), "At its roof: 92"),
+        (replace(once, counters={**moved, "l2_bytes": 1.5e9}), "At its roof: 92"),
+    ):
+        verdict = analyze(kernel).verdict
+        assert verdict.done is not None
+        assert verdict_sentence(analyze(kernel)).startswith(lead)
+        assert ("only fewer bytes help" in verdict_sentence(analyze(kernel))) == verdict.is_only_at_roof
 
 
 @pytest.mark.parametrize("unit", ["l1", "l2", "issue", "lsu"])

@@ -206,3 +206,11 @@ def test_products_that_read_shared_memory_need_no_ldmatrix(
     wide = next(one for one in moves if one.kind == "wide")
     assert ("ldmatrix" in wide.text) is through_registers
     assert ("TMA" in wide.text) is not through_registers
+
+
+@pytest.mark.parametrize(("blocks", "first"), [(80.0, "blocks"), (96.0, "overlap"), (150.0, "overlap")])
+def test_sms_without_a_block_come_before_what_hides_waits(blocks: float, first: str) -> None:
+    """A fifth of the SMs idles for certain; what more overlap brings nobody knows."""
+    grid = {"grid_size": blocks, "sm_count": 100.0, "waves": blocks / 200, "block_size": 128.0, "sm_warps": 64.0}
+    busy = {"tensor_active_share": 0.2, "dram_bus_share": 0.1, **_WAITS, "stall_long_scoreboard_cycles": 5.0}
+    assert kinds(judged(grid | busy))[0] == first

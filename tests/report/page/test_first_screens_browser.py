@@ -97,7 +97,7 @@ WIDER = """() => [...document.querySelectorAll('body *')].filter((one) => {
 TIME = re.compile(r"\d (?:s|ms|\u00b5s|ns)\b")
 SAID_OTHERWISE = (
     *("No kernels here", "no time in the report", "faster than", "no difference", "could not be profiled"),
-    *("Only kernels that fill inputs", "Done: "),
+    *("Only kernels that fill inputs", "Done: ", "At its roof: "),
 )
 """Headlines of pages that have no kernel, or no time, to speak of, of finished kernels, and of versions."""
 

@@ -244,7 +244,7 @@ def test_short_launches_do_not_lead_the_clock() -> None:
 def test_the_list_says_what_its_factors_bound() -> None:
     """Each line has its limit, and the list says how it is sorted and what can beat the limit."""
     text = text_of(make(*STATES["every verdict"]))
-    assert "today's DRAM traffic allows 7.7x" in text
+    assert "fewer bytes would allow 7.7x, with HBM2 26 % busy today" in text
     assert "by the time at stake" in text
     assert "Another algorithm can beat the limit." in text
 

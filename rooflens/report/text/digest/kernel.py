@@ -83,7 +83,7 @@ def _kernel_lines(group: KernelSummary) -> Iterator[Words]:
 def _two_numbers(group: KernelSummary) -> str:
     """Give the effect of the first move on all launches, and the limit."""
     gain = best_gain_words(group.analysis, group.duration_ns, in_launches(group.launch_count))
-    both = gain, limit_factor_words(group.analysis.verdict)
+    both = gain, limit_factor_words(group.analysis)
     return ", ".join(filter(None, both))
 
 
