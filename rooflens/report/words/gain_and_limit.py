@@ -124,7 +124,7 @@ def allowed_today(analysis: Analysis) -> float | None:
     """
     limit = analysis.verdict.limit
     level = None if limit.proven or limit.far else analysis.levels.get(_LEVEL_OF.get(limit.by, ""))
-    allowed = ratio(1.0, level.share) if level else None
+    allowed = ratio(1.0, min(level.share or 0.0, 1.0)) if level else None  # passes that disagree add up to more
     is_less = allowed is not None and (limit.factor or 0.0) >= default_thresholds().limiter_gain * allowed
     return allowed if is_less else None
 
