@@ -35,7 +35,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def make(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run make in a folder, with the stand-in for Python."""
-    clean = {name: value for name, value in os.environ.items() if name not in {"OUT", "VENV", "MAKEFLAGS"}}
+    clean = {name: value for name, value in os.environ.items() if name not in {"OUT", "VENV", "MAKEFLAGS", "MAKELEVEL"}}
     return subprocess.run(  # noqa: S603 - our own Makefile
         ["make", "PYTHON=./python", *arguments],  # noqa: S607 - as users call it
         cwd=folder,

@@ -24,9 +24,9 @@ from rooflens.report.summary import (
     limiter,
     report_times,
 )
-from rooflens.report.words.findings import ShownFinding, confidence_words, costing, shown
+from rooflens.report.words.findings import ShownFinding, confidence_words, costing, no_line_words, shown
 from rooflens.report.words.gain_and_limit import gain_how, limit_in_short, time_figure, why_no_gain
-from rooflens.report.words.labels import no_line_words, place_of
+from rooflens.report.words.labels import place_of
 from rooflens.report.words.ladder import ladder_asks
 from rooflens.report.words.verdict import best_move
 

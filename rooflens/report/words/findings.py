@@ -11,6 +11,7 @@ from rooflens import format as fmt
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.records import Analysis, Confidence, Finding, Hotspot, Inside, Severity, Verdict
+from rooflens.model.verdict.collecting import not_profiled
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.report.words.gain_and_limit import gain_words
 from rooflens.report.words.labels import evidence_words, place_label
@@ -112,3 +113,20 @@ def shown(finding: Finding, inside: Inside | None) -> ShownFinding:
 def code_of(hotspot: Hotspot, width: int = CODE_WIDTH) -> str:
     """Return the source line of a place, else its instruction, cut to one line."""
     return fmt.cut_end(" ".join((hotspot.text or hotspot.sass or "").split()), width)
+
+
+def no_line_words(read: Iterable[tuple[Analysis, str]]) -> str:
+    """Say why of none of some kernels a line is known, and what would tell it; empty if one has samples.
+
+    Args:
+        read: The kernels, each with what read its report.
+    """
+    known = list(read)
+    if not known or any(one.kernel.code_totals.get("samples") for one, _ in known):
+        return ""
+    is_printed = all(reader in {"text", "csv"} for _, reader in known)
+    why = "an export has no samples of the code" if is_printed else "the code was not sampled"
+    if all(not_profiled(one.kernel.compute_capability) for one, _ in known):
+        return f"No line: {why}."
+    how = "open its `.ncu-rep`, profiled with" if is_printed else "profile with"
+    return f"No line: {why}; {how} `ncu --set full --import-source yes` and built with `-lineinfo`."

@@ -10,6 +10,7 @@ from rooflens.model.records import Analysis, Hotspot, Inside, JudgedLoop, Wait
 from rooflens.model.roofline.opcodes import COPIES, WARPGROUP_PRODUCTS
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.report.document import Words, code
+from rooflens.report.words.findings import no_line_words
 from rooflens.report.words.labels import (
     BOUND_LABELS,
     LEAST_SHARE,
@@ -18,7 +19,6 @@ from rooflens.report.words.labels import (
     hottest_loop,
     line_label,
     loop_place,
-    no_line_words,
     place_label,
     stall_label,
 )

@@ -10,7 +10,6 @@ from rooflens.model.counters.balance import STALLS
 from rooflens.model.hotspots import caller_of, places
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Analysis, Evidence, Hotspot, Inside, JudgedLoop, Place
-from rooflens.model.verdict.collecting import not_profiled
 from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of, is_open
 
 UNITS: Mapping[str, str] = {"FLOP": "FLOP", "op": "OP"}
@@ -105,23 +104,6 @@ def place_of(analysis: Analysis) -> str:
     loop, hot = hottest_loop(analysis), next(iter(places(analysis.kernel, "samples", 1)), None)
     in_loop = loop_place(loop) if loop is not None and loop.loop.file else ""
     return label_of_move(analysis) or in_loop or (line_label(hot.hotspot, analysis.kernel.inside) if hot else "")
-
-
-def no_line_words(read: Iterable[tuple[Analysis, str]]) -> str:
-    """Say why of none of some kernels a line is known, and what would tell it; empty if one has samples.
-
-    Args:
-        read: The kernels, each with what read its report.
-    """
-    known = list(read)
-    if not known or any(one.kernel.code_totals.get("samples") for one, _ in known):
-        return ""
-    is_printed = all(reader in {"text", "csv"} for _, reader in known)
-    why = "an export has no samples of the code" if is_printed else "the code was not sampled"
-    if all(not_profiled(one.kernel.compute_capability) for one, _ in known):
-        return f"No line: {why}."
-    how = "open its `.ncu-rep`, profiled with" if is_printed else "profile with"
-    return f"No line: {why}; {how} `ncu --set full --import-source yes` and built with `-lineinfo`."
 
 
 _EVIDENCE_NAMES: Mapping[str, str] = {
