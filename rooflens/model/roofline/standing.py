@@ -82,6 +82,27 @@ def standings(analysis: Analysis) -> tuple[Standing, ...]:
     return tuple(one for one in found if one is not None)
 
 
+class Ceiling(Struct, frozen=True):
+    """What DRAM allows a kernel at its intensity, whatever its time.
+
+    Attributes:
+        intensity: Work per byte of DRAM.
+        per_s: min(P, AI x BW); None if no roof is known.
+        unit: As in `Standing`.
+    """
+
+    intensity: float
+    per_s: float | None
+    unit: Unit
+
+
+def ceiling(analysis: Analysis) -> Ceiling | None:
+    """Return what DRAM allows a kernel; None where its work or the bytes of DRAM are not known."""
+    work, dram = main_work(analysis), analysis.levels["dram"]
+    intensity = work.intensity(dram)
+    return None if intensity is None else Ceiling(intensity, work.roof_per_s(dram), work.unit)
+
+
 def standing(analysis: Analysis) -> Standing | None:
     """Place a kernel where it is judged; None if it stands nowhere."""
     return judged(standings(analysis))

@@ -10,20 +10,27 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.records import Verdict
+from rooflens.model.roofline.standing import Ceiling, ceiling
 from rooflens.model.roofline.unit_names import resource_label
+from rooflens.model.summary import KernelSummary
 from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.report.content import Content
 from rooflens.report.document import Column, Table
+from rooflens.report.plane.names import LABEL_WIDTH
 from rooflens.report.plane.plane import Plane
-from rooflens.report.plane.simple import roof_words
+from rooflens.report.plane.simple import Dot, Drawn, plane_spec, roof_words, roofs_of
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, reasons
 from rooflens.report.roofline.chart import default_level, roofline_spec
 from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import clock_text
 from rooflens.report.templates import Drawing, render
+from rooflens.report.words.labels import UNITS
 
 MAX_DATA_ROWS = 200
 """Rows of the table behind a chart; the kernels table and the JSON hold the rest."""
+
+_LINE_RATIO = 100.0
+"""How far below the lowest mark the lines of kernels without a time begin: under the axis."""
 
 SIDES_SHOWN = 6
 """Kernels whose busy sides are listed where no chart can be drawn."""
@@ -49,6 +56,7 @@ class RooflineFigure(Struct, frozen=True):
         level_choices: What its points can be shown at, as `Plane.choices` has it; bars show all levels.
         sides: How busy memory and compute were in its kernels, where none has a point.
         figure: None when no launch has a point or a share.
+        ceilings: What its kernels could reach at their intensity, where FLOPs and bytes are known and no time is.
     """
 
     key: str
@@ -58,6 +66,7 @@ class RooflineFigure(Struct, frozen=True):
     default_level: str
     sides: Sides
     figure: Drawing | None
+    ceilings: Drawing | None = None
 
 
 def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
@@ -88,8 +97,7 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
             f"roofline-{i}",
             placed,
             _picked(placed, first),
-            () if placed.points else _sides_of(content, placed.gpu),
-            synthetic=content.synthetic,
+            content,
         )
         for i, placed in enumerate(planes)
     )
@@ -101,9 +109,12 @@ def _picked(placed: Plane, first: Iterable[str]) -> str:
     return next((key for key in first if key in keys), next(iter(keys), ""))
 
 
-def _roofline_figure(key: str, placed: Plane, picked: str, sides: Sides, *, synthetic: bool) -> RooflineFigure:
+def _roofline_figure(key: str, placed: Plane, picked: str, content: Content) -> RooflineFigure:
     clock = clock_text(placed.roofs.clocks_hz)
     caption = f"{placed.gpu}, SM {clock}" if clock else placed.gpu
+    title = f"{caption}: synthetic data" if content.synthetic else caption
+    ceilings = None if placed.placed else _ceilings(f"{key}-ceilings", title, placed, content)
+    sides = () if placed.points or ceilings else _sides_of(content, placed.gpu)
     heading = "Roofline"
     if not placed.points:
         heading = "Share of peak" if placed.placed or sides else heading
@@ -116,7 +127,7 @@ def _roofline_figure(key: str, placed: Plane, picked: str, sides: Sides, *, synt
     if placed.placed:
         figure = Drawing(
             key,
-            roofline_spec(placed, title=f"{caption}: synthetic data" if synthetic else caption, picked=picked),
+            roofline_spec(placed, title=title, picked=picked),
             label=f"{heading} of {caption}; the table below holds the same data.",
             save="Save the roofline as",
             notes=notes,
@@ -130,7 +141,38 @@ def _roofline_figure(key: str, placed: Plane, picked: str, sides: Sides, *, synt
         default_level=default_level(placed),
         sides=sides,
         figure=figure,
+        ceilings=ceilings,
     )
+
+
+def _ceilings(key: str, title: str, placed: Plane, content: Content) -> Drawing | None:
+    """Draw what the kernels of a GPU could reach at their intensities, as no time tells what they did reach."""
+    groups = [group for group in content.kernels if group.gpu == placed.gpu][:SIDES_SHOWN]
+    found = [(group, most) for group in groups if (most := ceiling(group.analysis)) and most.per_s]
+    unit = found[0][1].unit if found else None
+    dots = tuple(
+        Dot(most.intensity, most.per_s or 0.0, "unknown", group.shown, label=_most_label(group, most), level="dram")
+        for group, most in found
+        if most.unit == unit and most.intensity > 0
+    )
+    if unit is None or not dots:
+        return None
+    slopes, flats = roofs_of(placed.roofs, ["dram"], placed.gpu)
+    lowest = min(dot.y for dot in dots) / _LINE_RATIO
+    lines = tuple(((dot.x, lowest), dot.at) for dot in dots)
+    subtitle = ("No time in the report: each kernel lies somewhere on the line below its mark.",)
+    drawn = Drawn(title, dots, subtitle, slopes, flats, links=lines, unit=UNITS[unit])
+    return Drawing(
+        key,
+        plane_spec(drawn),
+        label=f"What the kernels could reach on {placed.gpu}, which the text says as well.",
+        notes=("With `gpu__time_duration.sum` among the metrics each has its own place.",),
+        holder="the text says what it shows",
+    )
+
+
+def _most_label(group: KernelSummary, most: Ceiling) -> str:
+    return f"{fmt.cut_middle(group.shown, LABEL_WIDTH)}: at most {fmt.si(most.per_s or 0.0, f'{UNITS[most.unit]}/s')}"
 
 
 def lacking_gpu(figures: Iterable[RooflineFigure]) -> str | None:

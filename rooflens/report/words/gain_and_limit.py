@@ -10,6 +10,7 @@ from rooflens.format import MISSING, count, duration, factor, percent, si, signi
 from rooflens.model.records import FAR, Analysis, Bottleneck, Gain, Limit, Move, ratio
 from rooflens.model.roofline.occupancy import few_blocks
 from rooflens.model.roofline.roof import at_top_clock
+from rooflens.model.roofline.standing import ceiling
 from rooflens.model.roofline.unit_names import (
     LEVEL_LABELS,
     bytes_part,
@@ -19,7 +20,6 @@ from rooflens.model.roofline.unit_names import (
     unit_label,
 )
 from rooflens.model.roofline.units import LSU_INPUT
-from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.limit import DRAM_TRAFFIC, INNER_TRAFFIC, LAUNCH
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.words.labels import UNITS
@@ -49,12 +49,11 @@ def roof_words_at_dram(analysis: Analysis) -> str:
 
     Empty where its FLOPs or the bytes of DRAM are not known.
     """
-    work, dram = main_work(analysis), analysis.levels["dram"]
-    if (intensity := work.intensity(dram)) is None:
+    if (found := ceiling(analysis)) is None:
         return ""
-    unit, roof = UNITS[work.unit], work.roof_per_s(dram)
-    allows = f" allows at most {si(roof, f'{unit}/s')}" if roof else ""
-    return f"{significant(intensity)} {unit}/B at {resource_label('dram', analysis.kernel.gpu)}{allows}"
+    unit = UNITS[found.unit]
+    allows = f" allows at most {si(found.per_s, f'{unit}/s')}" if found.per_s else ""
+    return f"{significant(found.intensity)} {unit}/B at {resource_label('dram', analysis.kernel.gpu)}{allows}"
 
 
 def limit_factor_words(analysis: Analysis) -> str:
@@ -282,7 +281,7 @@ def _above_words(above_ns: float | None, time_ns: float) -> str:
         return ""
     part, negligible = above_ns / time_ns, default_thresholds().negligible_share
     if part < negligible:
-        return ", at its floor"
+        return ", as fast as today's work allows"
     return f", {f'over {percent(1 - 1 / FAR)} of it' if part > 1 - 1 / FAR else duration(above_ns)} above its floor"
 
 

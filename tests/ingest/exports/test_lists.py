@@ -222,4 +222,6 @@ def test_without_a_time_the_roof_at_the_intensity_is_still_said(tmp_path: Path) 
     assert f"{roof}; how near it comes is not known, as the report lacks `gpu__time_duration.sum`" in run("explain")
     run("report", "-o", str(tmp_path / "page.html"))
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "A place on a roofline needs FLOPs, bytes and a time" in page
+    assert "k: at most 1.58 TFLOP/s" in page.replace("\u00a0", " ")
+    assert "each kernel lies somewhere on the line below its mark" in page
+    assert "A place on a roofline needs FLOPs, bytes and a time" not in page
