@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from rooflens import __version__
 from rooflens.errors import InputError
 from rooflens.files import read_text
-from rooflens.format import count, cut_name, percent, plain_name, some
+from rooflens.format import SENTENCE_NAME_WIDTH, count, cut_name, percent, plain_name, some
 from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.unpacking import sidecar
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from rooflens.model.unprofiled import InProgram, LaunchCount, Unprofiled
 
 
-_NAME_WIDTH = 60
-
 _MOST_CHOSEN = 12
 """The maximum number of kernels named by a suggested command."""
 
@@ -89,7 +87,7 @@ class Missing(Struct, frozen=True):
         """The message for the user, in one line."""
         if self.shares:
             each = [
-                f"{cut_name(plain_name(name), _NAME_WIDTH)} ({percent(share)})"
+                f"{cut_name(plain_name(name), SENTENCE_NAME_WIDTH)} ({percent(share)})"
                 for name, share in zip(self.names, self.shares, strict=True)
             ]
             part = f"{percent(sum(self.shares))} of the program's kernel time"
@@ -301,7 +299,10 @@ def _held_against(analyzed: Analyzed, timeline: AnalyzedTimeline) -> Analyzed:
     if kernels and program.launch_counts and not any(alike):
         longest = sorted(program.launch_counts, key=lambda entry: -(entry.total_ns or 0))
         ran, held = (
-            some(f"`{cut_name(name, _NAME_WIDTH)}`" for name in dict.fromkeys(plain_name(one.name) for one in every))
+            some(
+                f"`{cut_name(name, SENTENCE_NAME_WIDTH)}`"
+                for name in dict.fromkeys(plain_name(one.name) for one in every)
+            )
             for every in (longest, kernels)
         )
         raise InputError(

@@ -297,6 +297,10 @@ def cut_end(text: str, width: int) -> str:
     return f"{text[: max(width - 1, 0)].rstrip().rstrip(_OF_NUMBERS).rstrip()}…"
 
 
+SENTENCE_NAME_WIDTH = 60
+"""Characters of a kernel's name within a sentence at most."""
+
+
 def cut_name(name: str, width: int) -> str:
     """Shorten a kernel name but keep its function: namespaces are dropped first, then the middle is cut."""
     if len(name) <= width:

@@ -12,7 +12,7 @@ from rooflens.api.spots import Hotspot
 from rooflens.api.suggestions import meant_by, public
 from rooflens.api.verdict import Verdict
 from rooflens.errors import InputError, UnknownKeyError, UsageError, any_of, meant_names, near_names
-from rooflens.format import cut_name, duration, harmless, percent, plain_name
+from rooflens.format import SENTENCE_NAME_WIDTH, cut_name, duration, harmless, percent, plain_name
 from rooflens.globs import covers
 from rooflens.model.catalogue import kernel_quantities, quantities
 from rooflens.model.counters.table import NAMES
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
         Series,
         Status,
     )
-
-_NAME_WIDTH = 60
 
 
 @cache
@@ -93,7 +91,7 @@ class Kernel(Mapping[str, Any]):
         self._total_ns = total_ns
 
     def __repr__(self) -> str:
-        name = cut_name(plain_name(self.name), _NAME_WIDTH)
+        name = cut_name(plain_name(self.name), SENTENCE_NAME_WIDTH)
         parts = [
             duration(self.gpu_time_ns),
             self.verdict.shown_class,

@@ -15,7 +15,7 @@ from rooflens.api import notebook
 from rooflens.api.kernel import Kernel, column, columns
 from rooflens.api.suggestions import meant_by, public
 from rooflens.errors import EnvironmentMissingError
-from rooflens.format import count, cut_name, duration, harmless, plain_name, printable
+from rooflens.format import SENTENCE_NAME_WIDTH, count, cut_name, duration, harmless, plain_name, printable
 from rooflens.meant import BY_NAME
 from rooflens.model.selecting import Selection, select
 
@@ -541,9 +541,6 @@ class Report:
         return printable(", ".join(parts))
 
 
-_NAME_WIDTH = 60
-
-
 class Group:
     """All launches of a kernel in a report; the median launch gives the verdict.
 
@@ -570,7 +567,7 @@ class Group:
         return hash(self._launches)
 
     def __repr__(self) -> str:
-        name = cut_name(plain_name(self.name), _NAME_WIDTH)
+        name = cut_name(plain_name(self.name), SENTENCE_NAME_WIDTH)
         launches = count(self.launch_count, "launch")
         return f"<Group {name!r}: {duration(self.gpu_time_ns)} in {launches}, {self.verdict.shown_class}>"
 

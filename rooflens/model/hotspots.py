@@ -13,6 +13,9 @@ from rooflens.model.records import Grain, Hotspot, Inside, Kernel, Place, Wait, 
 STALL = "stall_"
 """Prefix of the samples in which a warp waited for one reason: `stall_long_scoreboard`."""
 
+READY = frozenset({"selected", "not_selected"})
+"""Reasons of samples in which a warp did not wait: it issued, or another one did."""
+
 MEASURES: Mapping[str, str] = {
     "samples": "samples of the program counter: where warps stand",
     "warp_inst": "warp instructions executed",

@@ -23,14 +23,12 @@ from rooflens.ingest.timelines.events import Piece
 from rooflens.ingest.timelines.kernel_events import LATEST_NS, MOST_BLOCKS, id_of, index_of, text_of
 from rooflens.ingest.timelines.kineto import NO_ARGUMENTS, Arguments, Event, event_of, value_of
 from rooflens.ingest.timelines.spans import NONE, Spans
-from rooflens.model.program.timeline import BusyEvent, BusyKind, CollectiveCall, waits_for_gpu
+from rooflens.model.program.timeline import LONG_CALL_NS, BusyEvent, BusyKind, CollectiveCall, waits_for_gpu
 
 _OTHERS = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 _RUNTIME = ("cuda_runtime", "cuda_driver", "runtime")
 _OPERATORS = ("cpu_op", "operator")
 _MOST_CATEGORIES = 256
-_LONG_CALL_NS = 10_000
-"""Other calls of CUDA that take less are not kept: they explain no gap."""
 
 _MOST_TENSORS, _MOST_DIMENSIONS = 4096, 16
 """Limits of what one collective sends."""
@@ -336,7 +334,7 @@ class TraceColumns:
         self._call_count += len(events)
         timed = [one for one in events if one.ts is not None]
         kinds = [*map(_call_kind, [one.name or "" for one in timed])]
-        long = [one for one, kind in zip(timed, kinds, strict=True) if kind.waits or one.dur >= _LONG_CALL_NS]
+        long = [one for one, kind in zip(timed, kinds, strict=True) if kind.waits or one.dur >= LONG_CALL_NS]
         self._keep(self.runtime, long, self._indices_of_texts([one.name or "" for one in long]))
         launching = [(one, kind) for one, kind in zip(timed, kinds, strict=True) if kind.launches]
         each = [one for one, _ in launching]

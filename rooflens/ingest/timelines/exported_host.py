@@ -33,14 +33,12 @@ from rooflens.ingest.timelines.export import (
     strings_of_ranges,
 )
 from rooflens.ingest.timelines.spans import opened_at
-from rooflens.model.program.timeline import NO_CALL, BusyEvent, Call, HostSpan, Opened, waits_for_gpu
+from rooflens.model.program.timeline import LONG_CALL_NS, NO_CALL, BusyEvent, Call, HostSpan, Opened, waits_for_gpu
 
 if TYPE_CHECKING:
     from rooflens.ingest.timelines.export import Columns
 
 _CORRELATION_BITS = 32
-_LONG_CALL_NS = 10_000
-"""Other calls that take less are not read: they explain no gap."""
 
 _CALL = "typeof(globalTid) = 'integer' AND typeof(start) = 'integer' AND typeof(end) = 'integer' AND end >= start"
 
@@ -177,7 +175,7 @@ def _calls_of(
         waiting = [key for key, name in names.items() if waits_for_gpu(name)][:_MOST_WAITING]
         rows = database.execute(
             f"SELECT start, end, nameId FROM {table} WHERE {_CALL} AND globalTid = ? "  # noqa: S608 - our constants
-            f"AND (end - start >= {_LONG_CALL_NS} OR nameId IN ({_marks(waiting)})) ORDER BY start",
+            f"AND (end - start >= {LONG_CALL_NS} OR nameId IN ({_marks(waiting)})) ORDER BY start",
             (thread, *waiting),
         )
         found.append(_spans(rows, names))

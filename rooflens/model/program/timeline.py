@@ -141,6 +141,10 @@ class BusyEvent(NamedTuple):
     launched_by: int = NO_CALL
 
 
+LONG_CALL_NS = 10_000
+"""Calls of CUDA that neither launch nor wait and take less are not read: they explain no gap."""
+
+
 def waits_for_gpu(call: str) -> bool:
     """Return whether a call of CUDA waits for the GPU, or does where memory is pageable."""
     return _WAITS.search(call) is not None

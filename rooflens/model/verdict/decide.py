@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from rooflens.format import percent
 from rooflens.model.counters.balance import STALLS, longest_wait
 from rooflens.model.failed import failure_words
+from rooflens.model.hotspots import READY
 from rooflens.model.records import LEVELS, Bottleneck, Confidence, Finding, Move, Verdict, held_once, in_order, ratio
 from rooflens.model.roofline.roof import dram_clock_part
 from rooflens.model.roofline.unit_names import busy_words
@@ -65,7 +66,6 @@ _DOUBTS = frozenset(
 """Flags that lower confidence by one step each."""
 _LACKING = frozenset({"no_flop_counters", "sol_pair_only", "partial_counters", "one_side_only"})
 """Flags of a report from which more could be learned."""
-_READY = frozenset({"selected", "not_selected"})
 """States of a warp that could go on."""
 WHAT_FILLS_A_UNIT = frozenset(
     {
@@ -181,7 +181,7 @@ def _shows_waiting(facts: Facts) -> bool:
     kernel, limits = facts.kernel, facts.limits
     few_blocks = kernel.counters.get("waves", limits.small_grid_waves) < limits.small_grid_waves
     few_warps = kernel.counters.get("theoretical_occupancy", 1.0) < limits.quarter_share
-    stalled = max((share for reason, share in kernel.stalls.items() if reason not in _READY), default=0.0)
+    stalled = max((share for reason, share in kernel.stalls.items() if reason not in READY), default=0.0)
     said = read_nvidia(kernel.rules).bottleneck or ""
     return few_blocks or few_warps or stalled > limits.dominant_stall or "latency" in SAME_CLASSES.get(said, ())
 

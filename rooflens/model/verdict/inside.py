@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from rooflens.model.hotspots import STALL
+from rooflens.model.hotspots import READY, STALL
 from rooflens.model.records import Inside, JudgedLoop, Loop, ratio
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
@@ -27,7 +27,6 @@ _DRIVEN_BY: Mapping[str, tuple[str, ...]] = {
     "issue": ("warp_inst",),
 }
 """Level or pipe -> measures of the work that it does."""
-_READY = frozenset({"selected", "not_selected"})
 _ARITHMETIC = frozenset({"FP64", "FP32", "FP16", "matrix products"})
 
 
@@ -92,7 +91,7 @@ def _judged(whole: _KernelWork, limits: Thresholds, loop: Loop) -> JudgedLoop:
     l2_bytes = _bytes_of_loop(whole, loop, "l2")
     resource, busy, bound = _class_of(whole, limits, loop, share_self)
     stalls = {name: amount for name, amount in loop.own.items() if name.startswith(STALL)}
-    waits = {name: amount for name, amount in stalls.items() if name.removeprefix(STALL) not in _READY}
+    waits = {name: amount for name, amount in stalls.items() if name.removeprefix(STALL) not in READY}
     wait = max(waits, key=waits.__getitem__, default=None)
     return JudgedLoop(
         loop=loop,
