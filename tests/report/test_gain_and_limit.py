@@ -43,7 +43,7 @@ def test_a_gain_says_what_it_brings_and_what_it_changes(gain: Gain | None, words
         (Gain(1.309), 12, None, "6.19 \u2192 about 4.73 ms in 12 launches"),
         (None, 12, 0.671e6, "6.19 ms in 12 launches, 671 \u00b5s above its floor"),
         (None, 1, 6e6, "6.19 ms, over 90 % of it above its floor"),
-        (None, 1, 1e5, "6.19 ms, as fast as today's work allows"),
+        (None, 1, 1e5, "6.19 ms, at the floor of today's work"),
         (None, 1, None, "6.19 ms"),
     ],
 )

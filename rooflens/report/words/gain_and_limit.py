@@ -281,7 +281,7 @@ def _above_words(above_ns: float | None, time_ns: float) -> str:
         return ""
     part, negligible = above_ns / time_ns, default_thresholds().negligible_share
     if part < negligible:
-        return ", as fast as today's work allows"
+        return ", at the floor of today's work"
     return f", {f'over {percent(1 - 1 / FAR)} of it' if part > 1 - 1 / FAR else duration(above_ns)} above its floor"
 
 

@@ -60,7 +60,7 @@ lens.format = (() => {
   }
   function aboveWords(above, ns) {
     if (above === null || !ns) return "";
-    if (above / ns < NEGLIGIBLE) return ", as fast as today's work allows";
+    if (above / ns < NEGLIGIBLE) return ", at the floor of today's work";
     const most = 1 - 1 / FAR;
     return `, ${above / ns > most ? `over ${percent(most)} of it` : duration(above)} above its floor`;
   }
