@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -187,11 +187,17 @@ class Files:
 
 
 def _together(do: Callable[..., _Done], *of_each: Iterable[Any]) -> list[_Done]:
+    """Do it for each, some at a time; one after the other where memory is too short for a thread."""
+    every, results = [*zip(*of_each, strict=True)], None
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         try:
-            return [*pool.map(do, *of_each)]
+            with suppress(RuntimeError):  # no thread can be started
+                results = pool.map(lambda one: do(*one), every)
+            if results is not None:
+                return [*results]
         finally:
             pool.shutdown(cancel_futures=True)
+    return [do(*one) for one in every]  # what a thread has done already is done again, to the same end
 
 
 def _size_of(entry: os.DirEntry[str]) -> int | None:

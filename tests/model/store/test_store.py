@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ from rooflens.model.records import Hotspot, Rule, Series
 from rooflens.model.store import MARKER
 from rooflens.model.store.columns import map_column, maps
 from rooflens.model.store.dataset import Store, StoredReport, StoredRun, report_files
+from rooflens.model.store.files import Files
 from rooflens.model.store.tables import TABLES, ReportRows, kernel_table
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import override_thresholds
@@ -89,6 +91,25 @@ def test_one_ingest_and_many_hold_the_same_kernels(tmp_path: Path) -> None:
     for number in (*range(20), *range(5)):
         commit(tmp_path / "one by one", files_of(digest_of(number), 2))
     assert stored(tmp_path / "one by one") == stored(tmp_path / "once")
+
+
+def test_a_store_is_written_where_no_thread_can_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where memory is short the second thread is refused: the files are written one after the other, each whole."""
+    start, started = threading.Thread.start, []
+
+    def refuse(thread: threading.Thread) -> None:
+        started.append(thread)
+        if len(started) > 1:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    files = Files(str(tmp_path / "store"))
+    files.make()
+    given = {f"kernels/{number}.parquet": bytes([number]) * 100 for number in range(9)}
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    files.put(given)
+    assert len(started) > 1
+    assert contents(tmp_path / "store") == given
 
 
 def test_a_report_stands_in_a_store_once(tmp_path: Path) -> None:
