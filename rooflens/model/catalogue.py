@@ -1278,7 +1278,7 @@ PARTS = fixed(
 )
 """Where the time of a trace goes: they add up to `wall_ns`."""
 
-IDLE = fixed(
+_CAUSE = (
     Key(
         "kind",
         choice("launching", "synchronizing", "host", "queued", "unknown"),
@@ -1302,6 +1302,11 @@ IDLE = fixed(
     ),
     Key("code", TEXT_OR_NULL, "file and line of the program, likewise", value=attrgetter("cause.code")),
     Key("before", TEXT_OR_NULL, "operator or kernel that ended it, likewise", value=attrgetter("cause.before")),
+)
+"""Keys of why a GPU was idle, as of gaps that are summed up so of a single one."""
+
+IDLE = fixed(
+    *_CAUSE,
     Key("count", NUMBER, "gaps"),
     Key("gap_ns", NUMBER, "their time", "ns"),
     Key("longest_ns", NUMBER, "the longest of them", "ns"),
@@ -1314,7 +1319,7 @@ GAP = fixed(
     Key("gap_ns", NUMBER, "nothing ran", "ns"),
     Key("step", nullable(POSITION), "index of the step in which it began; null where it is in none"),
     Key("into_step_ns", NUMBER, "from the begin of that step; null without one", "ns"),
-    *IDLE.keys[:6],
+    *_CAUSE,
 )
 """One of the longest gaps of a trace, and what the host did meanwhile."""
 

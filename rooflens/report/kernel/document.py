@@ -215,13 +215,11 @@ def _time_words(report: AnalyzedReport, analysis: Analysis) -> str:
     alike = _launches_of_name(report, analysis)
     total_ns, all_ns = total_ns_of(report.analyses), total_ns_of(alike)
     launches = sum(one.launches for one in alike)
-    if analysis.kernel.duration_ns is None and analysis.in_program is None:
-        return "" if analysis.kernel.failed else f"{NO_TIME[:1].upper()}{NO_TIME[1:]}"
     share = f"{fmt.percent(all_ns / total_ns)} of the report's GPU time" if total_ns else "share of GPU time not known"
     if analysis.in_program is not None and analysis.in_program.total_ns is not None:
         return f"{fmt.duration(all_ns)} in the program, {share}"
     if analysis.kernel.duration_ns is None:
-        return "no time in the report"
+        return "" if analysis.kernel.failed else fmt.sentence_case(NO_TIME)
     if launches > 1 and analysis.in_program is None:
         return (
             f"{fmt.duration(analysis.kernel.duration_ns)} this launch, {fmt.duration(all_ns)} in {launches:,}: {share}"
@@ -296,9 +294,7 @@ def _floors(view: KernelView) -> Document:
     gain = gain_words(verdict.gain, analysis.kernel.duration_ns, span)
     most = verdict.moves.index(verdict.best) + 1 if gain and verdict.best in verdict.moves[1:] else 0
     lines = (
-        plain(f"Move {most} brings most: {gain_words(verdict.gain, analysis.kernel.duration_ns, span)}.")
-        if most
-        else "",
+        plain(f"Move {most} brings most: {gain}.") if most else "",
         plain(f"{limit}.") if limit else "",
         plain(_no_limit(analysis)) if missing and not analysis.kernel.failed else "",
         plain(stage_full_words(analysis)),

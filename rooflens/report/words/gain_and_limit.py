@@ -94,11 +94,11 @@ def floor_words(analysis: Analysis, span: str = "") -> str:
     time = f"{duration(limit.floor_ns)}{each} ({most})" if limit.floor_ns else f"{most} faster"
     if beyond := _beyond_today(analysis):
         words = f"At best {time} with {beyond[0]}; {beyond[1]} today"
-        return "; ".join(filter(None, (words, today_words(analysis, span))))
-    by = limit.by if limit.by == LAUNCH else f"today's {limit.by}"
-    head = f"Limit {time}: its {limit.by} at peak" if limit.proven else f"At best {time} with {by}"
-    clock = f" {said}" if (said := at_full_clock(analysis)) else ""
-    return "; ".join(filter(None, (f"{head}{clock}", today_words(analysis, span))))
+    else:
+        by = limit.by if limit.by == LAUNCH else f"today's {limit.by}"
+        head = f"Limit {time}: its {limit.by} at peak" if limit.proven else f"At best {time} with {by}"
+        words = " ".join(filter(None, (head, at_full_clock(analysis))))
+    return "; ".join(filter(None, (words, today_words(analysis, span))))
 
 
 def _beyond_today(analysis: Analysis) -> tuple[str, str] | None:
