@@ -10,13 +10,11 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.records import Verdict
-from rooflens.model.roofline.standing import Ceiling, ceiling
+from rooflens.model.roofline.standing import ceiling
 from rooflens.model.roofline.unit_names import resource_label
-from rooflens.model.summary import KernelSummary
 from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.report.content import Content
 from rooflens.report.document import Column, Table
-from rooflens.report.plane.names import LABEL_WIDTH
 from rooflens.report.plane.plane import Plane
 from rooflens.report.plane.simple import Dot, Drawn, plane_spec, roof_words, roofs_of
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, reasons
@@ -151,28 +149,27 @@ def _ceilings(key: str, title: str, placed: Plane, content: Content) -> Drawing 
     found = [(group, most) for group in groups if (most := ceiling(group.analysis)) and most.per_s]
     unit = found[0][1].unit if found else None
     dots = tuple(
-        Dot(most.intensity, most.per_s or 0.0, "unknown", group.shown, label=_most_label(group, most), level="dram")
+        Dot(most.intensity, most.per_s or 0.0, "unknown", group.shown, label=group.shown, level="dram")
         for group, most in found
         if most.unit == unit and most.intensity > 0
     )
     if unit is None or not dots:
         return None
-    slopes, flats = roofs_of(placed.roofs, ["dram"], placed.gpu)
+    slopes, flats, per_s = *roofs_of(placed.roofs, ["dram"], placed.gpu), f"{UNITS[unit]}/s"
     lowest = min(dot.y for dot in dots) / _LINE_RATIO
     lines = tuple(((dot.x, lowest), dot.at) for dot in dots)
-    subtitle = ("No time in the report: each kernel lies somewhere on the line below its mark.",)
-    drawn = Drawn(title, dots, subtitle, slopes, flats, links=lines, unit=UNITS[unit])
+    drawn = Drawn(title, dots, (), slopes, flats, links=lines, unit=UNITS[unit])
     return Drawing(
         key,
         plane_spec(drawn),
         label=f"What the kernels could reach on {placed.gpu}, which the text says as well.",
-        notes=("With `gpu__time_duration.sum` among the metrics each has its own place.",),
+        notes=(
+            "No time in the report: each kernel lies somewhere on the line below its mark.",
+            f"{'; '.join(f'{fmt.cut_middle(dot.name, 48)}: at most {fmt.si(dot.y, per_s)}' for dot in dots)}.",
+            "With `gpu__time_duration.sum` among the metrics each has its own place.",
+        ),
         holder="the text says what it shows",
     )
-
-
-def _most_label(group: KernelSummary, most: Ceiling) -> str:
-    return f"{fmt.cut_middle(group.shown, LABEL_WIDTH)}: at most {fmt.si(most.per_s or 0.0, f'{UNITS[most.unit]}/s')}"
 
 
 def lacking_gpu(figures: Iterable[RooflineFigure]) -> str | None:
